@@ -53,7 +53,7 @@ def adapted(
     """Recipe and request once noisy class counts are known."""
     randomness = Randomness(noise, Randomness.secure().bits, 0)
     context = RunContext(recipe, request, account, randomness, unobserved)
-    settled = row_counts.adapted(classes, context)
+    settled = row_counts.after_counts(classes, context)
     return settled.recipe, settled.request
 
 

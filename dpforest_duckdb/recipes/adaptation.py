@@ -7,7 +7,7 @@ before the debit, use the same functions with made-up figures.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,32 +24,42 @@ SIZES = (0, *(10**digits for digits in range(2, 19, 2)))
 DENSE = tuple(2**power for power in range(7, 41))  # those at which we look for a plan with a δ
 
 
-def adapted(recipe: Recipe, request: Request, classes: Integers) -> tuple[Recipe, Request]:
-    """The recipe to continue with, and its request, once class counts of all rows are known.
+@dataclass(frozen=True)
+class Adapted:
+    """What follows from figures of the rows: the recipe to continue with, and its request.
 
-    `classes[class]` are noisy, or true in a published form that takes them as public.
+    `unsized` is the request before the recipe sizes it by `classes[class]`, the counts of all rows.
+    These are noisy, or true in a published form that takes them as public.
     """
-    counted = with_second_count(recipe, request, classes)
-    successor, chosen = choose_successor(recipe, counted, classes)
-    return successor, sized(successor, chosen, classes)
+
+    recipe: Recipe
+    unsized: Request
+    classes: Integers
+
+    @property
+    def rows(self) -> int:
+        """The number of rows, at least 1."""
+        return max(int(self.classes.sum()), 1)
+
+    @property
+    def request(self) -> Request:
+        """The request with trees, depth and bins."""
+        return sized(self.recipe, self.unsized, self.classes)
+
+    @property
+    def plan(self) -> Plan:
+        """The queries of the request."""
+        return self.recipe.plan(self.request)
 
 
-def with_second_count(recipe: Recipe, request: Request, classes: Integers) -> Request:
-    """The request with the queries that count the rows, by the noisy classes of a first count.
+def adapted(recipe: Recipe, request: Request, classes: Integers) -> Adapted:
+    """What follows once class counts of all rows are known.
 
-    The same request if the recipe counts them once.
+    The request gets the queries that the recipe asks next: the check of bounds, and how many rows
+    the strongest attribute classifies wrongly. In a run it has those that counted the rows;
+    otherwise it gets these too.
     """
-    if recipe.plan(request).query(AGAIN) is None:
-        return request
-    return replace(request, preliminary=count_queries(request, classes))
-
-
-def choose_successor(recipe: Recipe, request: Request, classes: Integers) -> tuple[Recipe, Request]:
-    """The recipe to continue with, and the request that it adapts to the rows.
-
-    The request has the queries that the recipe asks next: the check of bounds, and how many rows
-    the strongest attribute classifies wrongly.
-    """
+    request = with_second_count(recipe, request, classes)
     rows = max(int(classes.sum()), 1)
     adaptation = recipe.adaptation
     if adaptation.successor is not None:
@@ -64,16 +74,37 @@ def choose_successor(recipe: Recipe, request: Request, classes: Integers) -> tup
     asks = adaptation.asks_strongest and several and strongest_is_cheap(request, rows)
     if asks or adaptation.if_one_suffices is not None:
         request = with_strongest(request, rows)
-    return recipe, request
+    return Adapted(recipe, request, classes)
 
 
-def alternative(recipe: Recipe, request: Request) -> tuple[Recipe, Request]:
-    """The recipe to continue with if one attribute suffices, and the request that it adapts to the
+def with_second_count(recipe: Recipe, request: Request, classes: Integers) -> Request:
+    """The request with the queries that count the rows, by the noisy classes of a first count.
+
+    The same request if the recipe counts them once, or if it has these queries already.
+    """
+    if recipe.plan(request).query(AGAIN) is None:
+        return request
+    return replace(request, preliminary=count_queries(request, classes))
+
+
+def uses_strongest(found: Adapted, wrong: int) -> bool:
+    """Whether anything follows from the rows that the strongest attribute classifies wrongly.
+
+    A recipe with an `if_one_suffices` continues unchanged unless they are less than half of all
     rows.
     """
+    return found.recipe.adaptation.if_one_suffices is None or 2 * wrong < found.classes.sum()
+
+
+def with_misclassified(found: Adapted, wrong: int) -> Adapted:
+    """What follows from that number of rows: the recipe in `if_one_suffices`, if there is one, and
+    a request with the number.
+    """
+    recipe, request = found.recipe, found.unsized
     other = recipe.adaptation.if_one_suffices
-    assert other is not None, "only a recipe with an alternative is replaced"
-    return other, in_own_size(other, request)
+    if other is not None:
+        recipe, request = other, in_own_size(other, request)
+    return replace(found, recipe=recipe, unsized=replace(request, misclassified=wrong))
 
 
 def in_own_size(recipe: Recipe, request: Request) -> Request:
@@ -106,12 +137,8 @@ def _adapted_plans(recipe: Recipe, phase: Request, rows: int) -> Iterator[Plan]:
     """The plans that a phase may become for a table of that size."""
     classes = len(phase.domain.classes)
     counts = np.full(classes, rows // classes)
-    counted = with_second_count(recipe, phase, counts)
-    successor, chosen = choose_successor(recipe, counted, counts)
-    yield successor.plan(sized(successor, chosen, counts))
-    if Plan(chosen.preliminary).query(STRONGEST) is None:
-        return
-    if successor.adaptation.if_one_suffices is not None:
-        successor, chosen = alternative(successor, chosen)
-        yield successor.plan(sized(successor, chosen, counts))
-    yield successor.plan(sized(successor, replace(chosen, misclassified=0), counts))
+    found = adapted(recipe, phase, counts)
+    yield found.plan
+    if Plan(found.unsized.preliminary).query(STRONGEST) is not None:
+        for wrong in (0, found.rows):
+            yield with_misclassified(found, wrong).plan

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from dpforest_duckdb.privacy.plan import ROW_COUNTS, Plan
-from dpforest_duckdb.recipes.adaptation import adapted
+from dpforest_duckdb.recipes.adaptation import Adapted, adapted
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Request
 
@@ -49,17 +49,14 @@ def branches(recipe: Recipe, request: Request) -> list[Branch]:
         return []
 
     @functools.cache
-    def at(rows: int) -> tuple[Recipe, Request]:
+    def at(rows: int) -> Adapted:
         classes = len(request.domain.classes)
         return adapted(recipe, request, np.arange(rows, rows + classes) // classes)
 
     @functools.cache
     def queries(rows: int) -> tuple[object, ...]:
-        successor, sized = at(rows)
-        asked = [
-            query for query in successor.plan(sized).queries if query.purpose not in ROW_COUNTS
-        ]
-        return id(successor), *((query.purpose, query.measure) for query in asked)
+        asked = [query for query in at(rows).plan.queries if query.purpose not in ROW_COUNTS]
+        return id(at(rows).recipe), *((query.purpose, query.measure) for query in asked)
 
     def start_of(found: tuple[object, ...], low: int, high: int) -> int:
         return bisect_left(range(high), 1, lo=low, key=lambda rows: queries(rows) == found)
@@ -76,6 +73,6 @@ def branches(recipe: Recipe, request: Request) -> list[Branch]:
         starts += reversed(between)
     ends = [start - 1 for start in starts[1:]]
     return [
-        Branch(at(least)[0], least, most, at(least)[1], at(most or MOST_ROWS)[1])
+        Branch(at(least).recipe, least, most, at(least).request, at(most or MOST_ROWS).request)
         for least, most in zip(starts, [*ends, None], strict=True)
     ]

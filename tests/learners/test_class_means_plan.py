@@ -132,9 +132,10 @@ def test_no_plan_passes_its_budget_whatever_the_rows_are(epsilon: int, delta: in
         request = recipe.request(domain, epsilon, rows_per_unit=k, delta=delta)
         for rows in (-50, 0, 1, 40, 10**4, 10**12):
             classes = np.full(5, rows)
-            _, chosen = adaptation.choose_successor(recipe, request, classes)
-            for then, asked in ((recipe, chosen), adaptation.alternative(recipe, chosen)):
-                plan = then.plan(adaptation.sized(then, asked, classes))
+            found = adaptation.adapted(recipe, request, classes)
+            chosen = found.unsized
+            for then in (found, adaptation.with_misclassified(found, rows)):
+                plan = then.plan
                 used.add(plan.uses_delta)
                 assert plan.fits(epsilon, delta)
                 assert plan.query(STRONGEST) == chosen.preliminary[-1]

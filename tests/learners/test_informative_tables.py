@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -27,7 +27,6 @@ from dpforest_duckdb.learners.informative_tables import (
     release_in_groups,
     trees_of,
 )
-from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.bits import SecureBits
@@ -44,6 +43,7 @@ from dpforest_duckdb.recipes.strongest_query import STRONGEST
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits import limits
 from dpforest_duckdb.splits.table_codes import JointTables, deviations, has_contrasts, like_groups
+from dpforest_duckdb.training.prepare import prepare
 
 DOMAIN = Domain(
     (
@@ -365,20 +365,20 @@ def test_attributes_are_fewer_if_the_strongest_leaves_few_rows() -> None:
     many = tuple(Attribute(f"a{i}", "numeric", lower=0, upper=9) for i in range(40))
     domain = Domain(many, "c", ("c0", "c1", "c2"))
     counts = np.array([1000, 1000, 1000])
-    _, asked = adaptation.choose_successor(recipe, recipe.request(domain, NANO), counts)
-    query = asked.preliminary[-1]
+    asked = adaptation.adapted(recipe, recipe.request(domain, NANO), counts)
+    query = asked.unsized.preliminary[-1]
     assert query.purpose == STRONGEST
     assert query.total == pytest.approx(NANO / math.sqrt(3000), rel=0.01)
     noise = 0.75 * laplace_deviation(query.total, 1)
     trees = {}
     for wrong in (-500, 0, 500, 1000, 2000, 9000):
-        settled = adaptation.sized(recipe, replace(asked, misclassified=wrong), counts)
+        settled = adaptation.with_misclassified(asked, wrong).request
         expected = min(max(wrong + noise, 0) / 2000, 1)
-        assert unexplained(replace(settled, misclassified=wrong)) == pytest.approx(expected)
+        assert unexplained(settled) == pytest.approx(expected)
         trees[wrong] = settled.trees
     assert trees[-500] == 1
     assert trees[0] < trees[500] < trees[1000] < trees[2000] == trees[9000]
-    assert trees[9000] == adaptation.sized(recipe, asked, counts).trees
+    assert trees[9000] == asked.request.trees
 
 
 @pytest.mark.parametrize(
@@ -390,10 +390,10 @@ def test_the_strongest_attribute_is_asked_for_with_several_classes_and_enough_ro
     many = tuple(Attribute(f"a{i}", "numeric", lower=0, upper=9) for i in range(40))
     domain = Domain(many, "c", tuple(f"c{i}" for i in range(classes)))
     recipe = find("log-odds")
-    _, chosen = adaptation.choose_successor(
+    found = adaptation.adapted(
         recipe, recipe.request(domain, NANO), np.full(classes, rows // classes)
     )
-    assert any(query.purpose == STRONGEST for query in chosen.preliminary) == asks
+    assert any(query.purpose == STRONGEST for query in found.unsized.preliminary) == asks
 
 
 @pytest.mark.parametrize("attribute", [1, 2])
@@ -475,8 +475,9 @@ def test_each_table_is_that_of_its_attribute() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::dpforest_duckdb.errors.NotPrivateWarning")
+@pytest.mark.filterwarnings("ignore::dpforest_duckdb.errors.NotPrivateWarning")
 def test_the_number_of_attributes_follows_from_noisy_figures_alone(
-    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], monkeypatch: pytest.MonkeyPatch
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """800 rows, of which "a" alone classifies 100 wrongly; noise adds 700 to a single figure, and
     5,000 to each of several.
@@ -502,11 +503,14 @@ def test_the_number_of_attributes_follows_from_noisy_figures_alone(
         seen.append(request)
         return unexplained_part(request)
 
+    run = prepare(
+        con, "t", domain=domain, epsilon=1, recipe="log-odds", seed=1, privacy_unit="row",
+        ledger=tmp_path / "l",
+    )  # fmt: skip
     monkeypatch.setattr(ExactNoise, "laplace", shifted)
     monkeypatch.setattr(auto_rules, "unexplained", kept)
-    fit(con, "t", domain=domain, epsilon=1, recipe="log-odds", seed=1)
-    found = {r.misclassified for r in seen if r.misclassified not in (None, 0)}
-    assert found == {100 + 700}
+    run.execute()
+    assert {r.misclassified for r in seen} == {None, 100 + 700}
     assert {r.histogram for r in seen if r.misclassified == 800} == {
         tuple(number + 5_000 for (number,) in true)
     }

@@ -40,11 +40,16 @@ from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.gaussian_dp import drawn_cost
 from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP, Measure
 from dpforest_duckdb.privacy.noise import laplace_deviation
-from dpforest_duckdb.privacy.plan import ROW_COUNTS
+from dpforest_duckdb.privacy.plan import LAPLACE, ROW_COUNTS, Plan
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP, Mechanism
 from dpforest_duckdb.recipes import adaptation, find
 from dpforest_duckdb.recipes.bounds_queries import BOUNDS, window, with_windows
+from dpforest_duckdb.recipes.ours.greedy_tree import GREEDY_TREE
+from dpforest_duckdb.recipes.plans import half_to_leaves
+from dpforest_duckdb.recipes.recipe import Adaptation
+from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
+from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits import choose
 from dpforest_duckdb.training.prepare import prepare
 
@@ -221,14 +226,12 @@ def test_whatever_is_asked_of_bounds_fits_into_the_budget(recipe: str, delta: in
     """The check costs 1 % of ε or μ² at most; windows cost half of the rest at most."""
     chosen = find(recipe)
     request = chosen.request(numbers(*[(0, 1)] * 12), NANO, delta=delta)
-    unasked = adaptation.adapted(chosen, request, np.array([200, 200]))[1]
-    assert chosen.plan(unasked).query(BOUNDS) is None, "400 rows are too few"
+    few = adaptation.adapted(chosen, request, np.array([200, 200]))
+    assert few.plan.query(BOUNDS) is None, "400 rows are too few"
     for rows in (2_000, 10_000, 10**15):
         classes = np.array([rows // 2, rows // 2])
-        _, asked = adaptation.choose_successor(
-            chosen, adaptation.with_second_count(chosen, request, classes), classes
-        )
-        plan = chosen.plan(adaptation.sized(chosen, asked, classes))
+        found = adaptation.adapted(chosen, request, classes)
+        asked, plan = found.unsized, found.plan
         check = plan.query(BOUNDS)
         measure = chosen.adaptation.measure(asked)
         assert check is not None
@@ -259,8 +262,8 @@ def test_recipes_without_numbers_to_cut_ask_nothing_of_bounds() -> None:
     domain = numbers((0, 1))
     binned = replace(domain, attributes=(replace(domain.attributes[0], bins=3),))
     request = find("auto").request(binned, NANO)
-    recipe, adapted = adaptation.adapted(find("auto"), request, np.array([10**6, 10**6]))
-    assert recipe.plan(adapted).query(BOUNDS) is None
+    found = adaptation.adapted(find("auto"), request, np.array([10**6, 10**6]))
+    assert found.plan.query(BOUNDS) is None
 
 
 def wide(con: duckdb.DuckDBPyConnection, value: str, rows: int, more: str | None = None) -> Domain:
@@ -283,6 +286,34 @@ def test_a_forest_sees_through_bounds_that_are_far_too_wide(
     sql = forest.to_sql("w").rstrip().removesuffix(";")
     (right,) = con.execute(f"SELECT avg((prediction = c)::INT) FROM ({sql})").fetchall()[0]
     assert right > 0.9
+
+
+@pytest.mark.filterwarnings("ignore::dpforest_duckdb.errors.NotPrivateWarning")
+@pytest.mark.parametrize("bounds", [(0, 1000), (300, 301)])
+def test_a_recipe_whose_size_stores_no_classes_can_ask_for_narrower_bounds(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, bounds: tuple[int, int]
+) -> None:
+    """The noisy number of rows does not come from the request that the recipe sizes."""
+
+    def plan(request: Request) -> Plan:
+        rest = replace(request, epsilon=request.epsilon - count_cost(request))
+        own = half_to_leaves(PERMUTE_AND_FLIP.on("Gini"), LAPLACE)(rest)
+        return Plan((*preliminary_queries(request), *own.queries))
+
+    size = GREEDY_TREE.adaptation.size
+    asking = replace(GREEDY_TREE, plan=plan, adaptation=Adaptation(size, private_bounds=True))
+    (number,) = wide(con, "300 + i % 100 / 100.0", 6000).attributes
+    number = replace(number, lower=bounds[0], upper=bounds[1])
+    domain = Domain((number,), "c", ("p", "q"))
+    run = prepare(
+        con, "w", epsilon=1, domain=domain, recipe="greedy-tree", seed=1, privacy_unit="row",
+        ledger=tmp_path / "l",
+    )  # fmt: skip
+    forest = replace(run, recipe=asking, plan=asking.whole_plan(run.request)).execute()
+    asked = [line.split(":")[0] for line in forest.guarantee.plan]
+    assert BOUNDS in asked
+    assert (window(2) in asked) == (bounds == (0, 1000)), "only where they are far too wide"
+    assert len(forest.trees[0].kind) > 2**3, "the depth follows from thousands of rows"
 
 
 @pytest.mark.filterwarnings("ignore::dpforest_duckdb.errors.NotPrivateWarning")

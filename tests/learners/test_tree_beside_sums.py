@@ -190,12 +190,10 @@ def test_numbers_of_large_tables_are_cut_at_private_medians(rows: int, cut: bool
 @pytest.mark.parametrize(("rows", "bins"), [(3_000, 32), (30_000, 0)])
 def test_bins_are_equal_where_they_are_not_at_medians(rows: int, bins: int) -> None:
     recipe, domain = find("tree-beside-sums"), public(3)
-    _, adapted = adaptation.adapted(
-        recipe, recipe.request(domain, NANO // 4), np.full(3, rows // 3)
-    )
+    found = adaptation.adapted(recipe, recipe.request(domain, NANO // 4), np.full(3, rows // 3))
     equal = domain.recut(bins) if bins else domain
-    assert adapted.domain == equal
-    assert (recipe.plan(adapted).query("bins") is None) == bool(bins)
+    assert found.request.domain == equal
+    assert (found.plan.query("bins") is None) == bool(bins)
 
 
 def test_rare_classes_change_the_parts_of_the_budget_but_not_the_depth() -> None:
@@ -207,9 +205,9 @@ def test_rare_classes_change_the_parts_of_the_budget_but_not_the_depth() -> None
     request = recipe.request(Domain(attributes, "c", ("x", "y", "z")).bind(types), NANO)
     depths, parts = set(), list[float]()
     for counts in ([1000, 1000, 1000], [2400, 450, 150]):
-        _, adapted = adaptation.adapted(recipe, request, np.array(counts))
-        tree = [q.total for q in recipe.plan(adapted).queries if q.purpose in ("split", "leaf")]
-        depths.add(adapted.depth)
+        found = adaptation.adapted(recipe, request, np.array(counts))
+        tree = [q.total for q in found.plan.queries if q.purpose in ("split", "leaf")]
+        depths.add(found.request.depth)
         parts.append(sum(tree) / NANO)
     assert depths == {4}
     assert parts[0] > parts[1] + 0.05

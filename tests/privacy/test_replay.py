@@ -321,24 +321,24 @@ def factor_2_left_out(patch: pytest.MonkeyPatch) -> None:
 
 def depth_by_true_rows(patch: pytest.MonkeyPatch) -> None:
     """Trees may be deeper if the true number of rows is odd."""
-    adapted = row_counts.adapted
+    after_counts = row_counts.after_counts
 
     def by_parity(classes: Integers, context: RunContext) -> RunContext:
         request = replace(context.request, depth=1 + int(classes.sum()) % 2)
-        return adapted(classes, replace(context, request=request))
+        return after_counts(classes, replace(context, request=request))
 
-    patch.setattr(row_counts, "adapted", by_parity)
+    patch.setattr(row_counts, "after_counts", by_parity)
 
 
 def true_shares_in_the_forest(patch: pytest.MonkeyPatch) -> None:
     """Noisy class counts are paid for, then the true ones are used."""
-    adapted = row_counts.adapted
+    after_counts = row_counts.after_counts
 
     def true(classes: Integers, context: RunContext) -> RunContext:
-        found = adapted(classes, context)
+        found = after_counts(classes, context)
         return replace(found, request=replace(found.request, histogram=tuple(classes.tolist())))
 
-    patch.setattr(row_counts, "adapted", true)
+    patch.setattr(row_counts, "after_counts", true)
 
 
 def odd_tables_counted_again(patch: pytest.MonkeyPatch) -> None:

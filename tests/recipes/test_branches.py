@@ -35,8 +35,8 @@ def test_branches_end_where_the_recipe_or_its_queries_change_and_cost_no_more_th
     def taken(rows: int) -> tuple[Recipe, list[tuple[str, str]]]:
         counts = np.arange(rows, rows + classes) // classes
         assert counts.sum() == rows
-        recipe, adapted = adaptation.adapted(auto, request, counts)
-        return recipe, asked(recipe.plan(adapted))
+        found = adaptation.adapted(auto, request, counts)
+        return found.recipe, asked(found.plan)
 
     def asked(plan: Plan) -> list[tuple[str, Measure]]:
         queries = (query for query in plan.queries if query.purpose not in ROW_COUNTS)

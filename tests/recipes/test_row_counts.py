@@ -249,8 +249,8 @@ def test_no_number_of_rows_makes_a_plan_dearer_than_its_budget(recipe: str, delt
     for classes, epsilon in ((2, NANO), (3, NANO // 50), (3, 30 * NANO)):
         request = chosen.request(public(classes), epsilon, delta=delta, rows_per_unit=2)
         for rows in (0, *(10**power // 7 for power in range(2, 19))):
-            then, settled = adaptation.adapted(chosen, request, np.full(classes, rows // classes))
-            plan = then.plan(settled)
+            found = adaptation.adapted(chosen, request, np.full(classes, rows // classes))
+            plan, settled = found.plan, found.request
             assert plan.fits(epsilon, delta)
             assert plan.queries[: len(settled.preliminary)] == settled.preliminary
             counts = [query.purpose for query in plan.queries if query.purpose in ROW_COUNTS]

@@ -264,6 +264,6 @@ def test_auto_keeps_a_smaller_number_of_trees_for_log_odds(
     visits(con)
     request = ready(con, tmp_path, trees=2).request
     for rows in (10**3, 10**4):
-        recipe, chosen = adaptation.adapted(find("auto"), request, np.array([rows // 2, rows // 2]))
-        if recipe.name == "log-odds":
-            assert chosen.trees <= 2
+        found = adaptation.adapted(find("auto"), request, np.array([rows // 2, rows // 2]))
+        if found.recipe.name == "log-odds":
+            assert found.request.trees <= 2

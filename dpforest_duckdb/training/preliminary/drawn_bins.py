@@ -15,8 +15,7 @@ from dpforest_duckdb.training.reading import Reader
 def _adapt(reader: Reader, context: RunContext) -> RunContext:
     """The context with the attributes that are drawn, each in the bins that it is drawn in."""
     request = context.request
-    assert context.unsized is not None, "the recipe adapts to the rows"
-    candidates = in_windows(request.domain, context.unsized.domain)
+    candidates = in_windows(request.domain, context.counted.unsized.domain)
     coding = reader.all_rows(candidates.counted)
     with reader.encoded(coding, likely_rows=request.rows) as coded:
         private = [table[0] for table in coded.count_classes(0, 1)]

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from dpforest_duckdb.learners.private_bounds import TURNS, Search, too_wide
 from dpforest_duckdb.progress import Phase
 from dpforest_duckdb.recipes.bounds_queries import BOUNDS, window, with_windows
-from dpforest_duckdb.training.context import RunContext, sized
+from dpforest_duckdb.training.context import RunContext
 from dpforest_duckdb.training.preliminary.step import Step, asks
 from dpforest_duckdb.training.reading import Reader
 
 
 def _adapt(reader: Reader, context: RunContext) -> RunContext:
     """The context with narrower bounds, if a noisy check finds the public ones far too wide."""
-    request, classes = context.unsized, np.array(context.request.histogram)  # noisy
-    assert request is not None, "the recipe adapts to the rows"
-    n, measure = max(int(classes.sum()), 1), context.recipe.adaptation.measure(request)
+    found = context.counted
+    request, n, measure = found.unsized, found.rows, found.recipe.adaptation.measure(found.unsized)
     accountant, randomness, k = context.accountant, context.randomness, request.rows_per_unit
     search = Search.start(request.domain)
     counts = reader.cell_counts(search.bins)
@@ -28,14 +25,14 @@ def _adapt(reader: Reader, context: RunContext) -> RunContext:
         further = with_windows(request, turn, len(search.open), n, measure)
         if further is None:
             break
-        request, context = further, sized(context, further, classes)
+        request, context = further, context.after(replace(found, unsized=further))
         if turn > 1:
             counts = reader.cell_counts(search.bins)
         cost = accountant.spend(window(turn), times=len(search.open))
         search = search.turn(counts, cost, measure, k, randomness.bits)
         if not search.open:
             break
-    return sized(context, replace(request, domain=search.domain), classes)
+    return context.after(replace(found, unsized=replace(request, domain=search.domain)))
 
 
 NARROWER_BOUNDS = Step(Phase.CHECK_BOUNDS, asks(BOUNDS), _adapt)

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.privacy.plan import AGAIN, ROWS, PlanError
 from dpforest_duckdb.progress import Phase
-from dpforest_duckdb.recipes.adaptation import choose_successor, with_second_count
+from dpforest_duckdb.recipes.adaptation import adapted, with_second_count
 from dpforest_duckdb.request import Request
-from dpforest_duckdb.training.context import RunContext, sized
+from dpforest_duckdb.training.context import RunContext
 from dpforest_duckdb.training.preliminary.step import Step
 from dpforest_duckdb.training.reading import Reader
 
 
-def adapted(classes: Integers, context: RunContext) -> RunContext:
+def after_counts(private: Integers, context: RunContext) -> RunContext:
     """The context after the noisy class counts of all rows are known.
 
-    `classes` are the private counts. A published form that takes them as public uses the true
-    counts; it is not private.
+    A published form that takes the `private` counts as public uses these; it is not private.
     """
-    recipe, request, accountant = context.recipe, context.request, context.accountant
-    if accountant.plan.query(ROWS):
-        classes, request = counted(classes, context)
-    elif not recipe.flaws:
+    classes, request = private, context.request
+    if context.accountant.plan.query(ROWS):
+        classes, request = counted(private, context)
+    elif not context.recipe.flaws:
         raise PlanError("only a form that is not private may use true counts")
-    recipe, request = choose_successor(recipe, request, classes)
-    return sized(replace(context, recipe=recipe), request, classes)
+    return context.after(adapted(context.recipe, request, classes))
 
 
 def counted(private: Integers, context: RunContext) -> tuple[Integers, Request]:
@@ -50,7 +46,7 @@ def counted(private: Integers, context: RunContext) -> tuple[Integers, Request]:
 
 
 def _adapt(reader: Reader, context: RunContext) -> RunContext:
-    return adapted(reader.class_counts(context.request.domain), context)
+    return after_counts(reader.class_counts(context.request.domain), context)
 
 
 ROW_COUNTS = Step(Phase.COUNT_ROWS, lambda context: context.recipe.adaptation.counts_rows, _adapt)
