@@ -115,6 +115,11 @@ class BinCandidates:
         return replace(self.domain, attributes=tuple(attributes))
 
 
+def worth_drawing(domain: Domain) -> bool:
+    """Whether attributes are drawn together with their bins: with numbers and several classes."""
+    return len(domain.classes) > 2 and any(a.kind == "numeric" for a in domain.attributes)
+
+
 def own_bins(domain: Domain) -> BinCandidates:
     """Every attribute in its own bins alone."""
     return BinCandidates(domain, [_own_bins(attribute) for attribute in domain.attributes])

@@ -12,6 +12,7 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import Sample
 from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.learners.candidate_bins import worth_drawing
 from dpforest_duckdb.learners.levels import LEVELS
 from dpforest_duckdb.privacy.measure import PURE_DP, Measure
 from dpforest_duckdb.privacy.plan import Plan
@@ -287,10 +288,8 @@ class Recipe:
 
     def draws_bins_for(self, request: Request) -> bool:
         """Whether attributes are drawn together with their bins."""
-        numeric = any(attribute.kind == "numeric" for attribute in request.domain.attributes)
-        several = len(request.domain.classes) > 2
-        draws = self.adaptation.draws_bins and self.plan(request).query("attribute") is not None
-        return draws and numeric and several
+        draws = self.adaptation.draws_bins and worth_drawing(request.domain)
+        return draws and self.plan(request).query("attribute") is not None
 
     def whole_plan(self, request: Request) -> Plan:
         """The queries of all phases."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.bin_edges import DEFAULT_BINS
 from dpforest_duckdb.engine.base import CodedTable
-from dpforest_duckdb.learners.private_bins import FINEST, to_be_cut
-from dpforest_duckdb.learners.private_bounds import TURNS
-from dpforest_duckdb.learners.strongest_attribute import coarse_bins
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Request
+from dpforest_duckdb.training.preliminary import STEPS
+from dpforest_duckdb.training.preliminary.step import in_most_cells
 
 
 def coded_tables(recipe: Recipe, request: Request) -> list[CodedTable]:
@@ -42,32 +39,11 @@ def coded_tables(recipe: Recipe, request: Request) -> list[CodedTable]:
 
 
 def _domains(recipe: Recipe, request: Request) -> list[Domain]:
-    """A domain for each time that a phase may code the rows; trees grow in the last one.
-
-    Each has about as many cells as what is coded, or more; it can lack one where bounds are very
-    narrow for their size. The rows decide what is coded, so here everything is: all turns of
-    narrower bounds, with all numeric attributes, and the finest bins.
-    """
+    """A domain for each time that a phase may code the rows; trees grow in the last one."""
     public = request.domain
     adaptations = [each.adaptation for each in (recipe, *recipe.adaptation.successors)]
     found = []
-    if recipe.adaptation.counts_rows:
-        found.append(replace(public, attributes=public.attributes[:1]))
-    numbers = to_be_cut(public)
-    by_rows = bool(numbers) and any(each.private_bounds or each.draws_bins for each in adaptations)
-    if by_rows:
-        found += [_cut(replace(public, attributes=tuple(numbers)), DEFAULT_BINS)] * TURNS
-    if any(each.asks_strongest or each.if_one_suffices for each in adaptations):
-        found.append(_cut(public, coarse_bins(public)))
-    if by_rows:
-        found.append(_cut(public, FINEST))
-    return [*found, _cut(public, DEFAULT_BINS)]
-
-
-def _cut(domain: Domain, bins: int) -> Domain:
-    """The domain with as many cells as it can have in about that many bins within its bounds.
-
-    The mixed scale has one bin more at most. Narrower bounds do not give more bins than linear ones
-    here, even of whole numbers.
-    """
-    return domain.recut(bins + 1, "linear")
+    for step in STEPS:
+        if any(map(step.may_be_asked, adaptations)):
+            found += step.domains(public)
+    return [*found, in_most_cells(public, DEFAULT_BINS)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
@@ -28,9 +28,8 @@ class Reader:
     observe: Observer
 
     def class_counts(self, domain: Domain) -> Integers:
-        """The counts `[class]` of all rows; coding one attribute is enough for them."""
-        narrow = replace(domain, attributes=domain.attributes[:1])
-        with self.encoded(self.all_rows(narrow)) as coded:
+        """The counts `[class]` of all rows."""
+        with self.encoded(self.all_rows(domain)) as coded:
             counts: Integers = coded.count_leaves(0, 1)[0]
             return counts
 

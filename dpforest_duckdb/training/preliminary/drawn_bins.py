@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpforest_duckdb.learners.candidate_bins import in_windows
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.bin_edges import DEFAULT_BINS
+from dpforest_duckdb.learners.candidate_bins import GRID, in_windows, worth_drawing
 from dpforest_duckdb.learners.informative_tables import draw_in_bins
 from dpforest_duckdb.progress import Phase
 from dpforest_duckdb.training.context import RunContext
-from dpforest_duckdb.training.preliminary.step import Step
+from dpforest_duckdb.training.preliminary.step import Step, in_most_cells
 from dpforest_duckdb.training.reading import Reader
 
 
@@ -24,6 +26,15 @@ def _adapt(reader: Reader, context: RunContext) -> RunContext:
     return replace(context, request=replace(request, domain=domain, drawn=numbers))
 
 
+def _domains(public: Domain) -> list[Domain]:
+    """In the cuts of the grid, and in those of each attribute's own bins."""
+    return [in_most_cells(public, GRID + DEFAULT_BINS)] if worth_drawing(public) else []
+
+
 DRAWN_BINS = Step(
-    Phase.CHOOSE_BINS, lambda context: context.recipe.draws_bins_for(context.request), _adapt
+    Phase.CHOOSE_BINS,
+    asked=lambda context: context.recipe.draws_bins_for(context.request),
+    adapt=_adapt,
+    may_be_asked=lambda adaptation: adaptation.draws_bins,
+    domains=_domains,
 )

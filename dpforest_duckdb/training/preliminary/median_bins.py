@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpforest_duckdb.learners.private_bins import MEDIANS, cut_at_medians, on_the_grid
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.learners.private_bins import (
+    FINEST,
+    MEDIANS,
+    cut_at_medians,
+    on_the_grid,
+    to_be_cut,
+)
 from dpforest_duckdb.progress import Phase
 from dpforest_duckdb.training.context import RunContext
-from dpforest_duckdb.training.preliminary.step import Step, asks
+from dpforest_duckdb.training.preliminary.step import Step, asks, in_most_cells
 from dpforest_duckdb.training.reading import Reader
 
 
@@ -19,4 +26,16 @@ def _adapt(reader: Reader, context: RunContext) -> RunContext:
     return replace(context, request=request)
 
 
-MEDIAN_BINS = Step(Phase.CHOOSE_BINS, asks(MEDIANS), _adapt)
+def _domains(public: Domain) -> list[Domain]:
+    numbers = tuple(to_be_cut(public))
+    return [in_most_cells(replace(public, attributes=numbers), FINEST)] if numbers else []
+
+
+MEDIAN_BINS = Step(
+    Phase.CHOOSE_BINS,
+    asked=asks(MEDIANS),
+    adapt=_adapt,
+    # no recipe that plans medians draws bins, and all of them have private bounds
+    may_be_asked=lambda adaptation: adaptation.private_bounds and not adaptation.draws_bins,
+    domains=_domains,
+)

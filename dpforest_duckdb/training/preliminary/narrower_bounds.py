@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.bin_edges import DEFAULT_BINS
+from dpforest_duckdb.learners.private_bins import to_be_cut
 from dpforest_duckdb.learners.private_bounds import TURNS, Search, too_wide
 from dpforest_duckdb.progress import Phase
 from dpforest_duckdb.recipes.bounds_queries import BOUNDS, window, with_windows
 from dpforest_duckdb.training.context import RunContext
-from dpforest_duckdb.training.preliminary.step import Step, asks
+from dpforest_duckdb.training.preliminary.step import Step, asks, in_most_cells
 from dpforest_duckdb.training.reading import Reader
 
 
@@ -35,4 +38,18 @@ def _adapt(reader: Reader, context: RunContext) -> RunContext:
     return context.after(replace(found, unsized=replace(request, domain=search.domain)))
 
 
-NARROWER_BOUNDS = Step(Phase.CHECK_BOUNDS, asks(BOUNDS), _adapt)
+def _domains(public: Domain) -> list[Domain]:
+    """All numbers, in all turns."""
+    numbers = tuple(to_be_cut(public))
+    if not numbers:
+        return []
+    return [in_most_cells(replace(public, attributes=numbers), DEFAULT_BINS)] * TURNS
+
+
+NARROWER_BOUNDS = Step(
+    Phase.CHECK_BOUNDS,
+    asked=asks(BOUNDS),
+    adapt=_adapt,
+    may_be_asked=lambda adaptation: adaptation.private_bounds,
+    domains=_domains,
+)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.privacy.plan import AGAIN, ROWS, PlanError
 from dpforest_duckdb.progress import Phase
 from dpforest_duckdb.recipes.adaptation import adapted, with_second_count
@@ -46,7 +49,18 @@ def counted(private: Integers, context: RunContext) -> tuple[Integers, Request]:
 
 
 def _adapt(reader: Reader, context: RunContext) -> RunContext:
-    return after_counts(reader.class_counts(context.request.domain), context)
+    return after_counts(reader.class_counts(_narrow(context.request.domain)), context)
 
 
-ROW_COUNTS = Step(Phase.COUNT_ROWS, lambda context: context.recipe.adaptation.counts_rows, _adapt)
+def _narrow(domain: Domain) -> Domain:
+    """The domain with one attribute, which is enough to count classes."""
+    return replace(domain, attributes=domain.attributes[:1])
+
+
+ROW_COUNTS = Step(
+    Phase.COUNT_ROWS,
+    asked=lambda context: context.recipe.adaptation.counts_rows,
+    adapt=_adapt,
+    may_be_asked=lambda adaptation: adaptation.counts_rows,
+    domains=lambda public: [_narrow(public)],
+)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dpforest_duckdb.learners.strongest_attribute import coarse, misclassified
+from dpforest_duckdb.learners.strongest_attribute import coarse, coarse_bins, misclassified
 from dpforest_duckdb.progress import Phase
 from dpforest_duckdb.recipes.adaptation import uses_strongest, with_misclassified
 from dpforest_duckdb.recipes.strongest_query import STRONGEST
 from dpforest_duckdb.training.context import RunContext
-from dpforest_duckdb.training.preliminary.step import Step, asks
+from dpforest_duckdb.training.preliminary.step import Step, asks, in_most_cells
 from dpforest_duckdb.training.reading import Reader
 
 
@@ -22,4 +22,10 @@ def _adapt(reader: Reader, context: RunContext) -> RunContext:
     return context.after(with_misclassified(found, wrong))
 
 
-STRONGEST_ATTRIBUTE = Step(Phase.COMPARE_ATTRIBUTES, asks(STRONGEST), _adapt)
+STRONGEST_ATTRIBUTE = Step(
+    Phase.COMPARE_ATTRIBUTES,
+    asked=asks(STRONGEST),
+    adapt=_adapt,
+    may_be_asked=lambda each: each.asks_strongest or each.if_one_suffices is not None,
+    domains=lambda public: [in_most_cells(public, coarse_bins(public))],
+)
