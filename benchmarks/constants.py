@@ -136,7 +136,7 @@ def _stopping(recipe: Recipe) -> Recipe:
     learner, other = recipe.learner, recipe.adaptation.if_one_suffices
     return replace(
         recipe,
-        learner=Learner(_stop, learner.node_columns, learner.score_columns),
+        learner=Learner(_stop, learner.trees_at_once, learner.score_columns),
         adaptation=replace(
             recipe.adaptation, if_one_suffices=None if other is None else _stopping(other)
         ),

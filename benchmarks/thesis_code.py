@@ -47,7 +47,7 @@ def its_draws(form: Recipe, of: Callable[[int], float] = math.sqrt) -> dict[str,
 
 def its_nodes(form: Recipe, of: Callable[[int], float] = math.sqrt) -> dict[str, Any]:
     """The draws of the code, and only the nodes that it splits."""
-    return {**its_draws(form, of), "learner": Learner(_grow_its_nodes, LEVELS.node_columns)}
+    return {**its_draws(form, of), "learner": Learner(_grow_its_nodes, LEVELS.trees_at_once)}
 
 
 def its_values(form: Recipe, of: Callable[[int], float] = math.sqrt) -> dict[str, Any]:

@@ -201,15 +201,16 @@ class Learner:
     """A function that grows trees from coded rows.
 
     All that `grow` returns is public, or noisy and paid for from the context's accountant.
-    `node_columns` and `score_columns` are the columns of nodes, and of scores and leaves, that a
-    coded row needs for a request: public facts, which bound the temporary space. `compares_trees`
+    `trees_at_once` is how many trees the rows are coded for, and `score_columns` the columns of
+    scores and leaves that a row needs: public facts, which bound the temporary space. If all trees
+    see all rows, a row has a column of nodes for each of them; otherwise one. `compares_trees`
     says that in the end every tree labels every row, even if a row trained only one of them.
     `noise` gives, by the purpose of a planned query, the largest standard deviation of the noise in
     what it returns, in rows, where that does not follow from the query alone. It is public.
     """
 
     grow: Callable[[CodedRows, TrainingContext], Grown]
-    node_columns: Callable[[Request], int]
+    trees_at_once: Callable[[Request], int]
     score_columns: Callable[[Request], int] = lambda request: 0
     compares_trees: bool = False
     noise: Mapping[str, Callable[[PlannedQuery, Request], float]] = field(default_factory=dict)

@@ -132,8 +132,8 @@ def a_table_is_resolved_with_its_columns(engine: Engine) -> TableInfo:
     assert engine.same_rows(engine)
     assert engine.room() > 0
     tables = [CodedTable(DOMAIN)]
-    narrow = StoredRow(tables, unit=None, copies=1, scores=0)
-    wide = StoredRow(tables, unit=info.columns["who"], copies=9, scores=2, before=tables)
+    narrow = StoredRow(tables, unit=None, node_columns=1, scores=0)
+    wide = StoredRow(tables, unit=info.columns["who"], node_columns=9, scores=2, before=tables)
     assert 0 < engine.bytes_of_a_row(narrow) <= engine.bytes_of_a_row(wide)
     with pytest.raises(DpforestError, match="no_such_table"):
         engine.table("no_such_table")

@@ -197,7 +197,7 @@ def trained(
         request = cut_at_medians(fine, request, account, randomness.bits)
     cells = request.domain.cells
     others = [random.integers(0, number, 30_000) for number in cells[1:]]
-    copies = recipe.learner.node_columns(request)
+    copies = recipe.learner.trees_at_once(request)
     table = Rows(np.stack([first, *others], axis=1), labels, cells, 2, copies)
     grown = grow(table, recipe, request, account, randomness)
     return account, list(grown.trees)

@@ -48,14 +48,14 @@ class StoredRow:
     """What a run may store of each private row.
 
     It is coded in each of the `tables`, one after the other, and then routed in the last one.
-    `unit` is the type of the privacy unit's column; None if rows are the units. `copies` is the
-    number of columns of nodes, and `scores` that of columns of scores. Other runs on the same
-    snapshot coded the tables `before`.
+    `unit` is the type of the privacy unit's column; None if rows are the units. It has
+    `node_columns` of nodes, and columns of `scores`. Other runs on the same snapshot coded the
+    tables `before`.
     """
 
     tables: Sequence[CodedTable]
     unit: ColumnType | None
-    copies: int
+    node_columns: int
     scores: int
     before: Sequence[CodedTable] = ()
 

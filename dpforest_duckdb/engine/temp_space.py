@@ -33,12 +33,12 @@ def bytes_of_a_row(stored: StoredRow) -> int:
     KEPT_TABLES of their tables. Texts of more than 64 bytes as privacy units need more, which is
     not counted.
     """
-    tables, copies = stored.tables, stored.copies
+    tables, columns = stored.tables, stored.node_columns
     coded = list(map(_coded, tables))
     made = [_making(table, stored.unit) for table in tables]
-    grown = tables[-1].rows * (_words(tables[-1]) + _WORD * stored.scores + _NODE_CLASS * copies)
-    routed = sum(t.routed * (_coded(t) + t.rows * _NODE_CLASS * copies) for t in tables)
-    counted = min(copies, MAX_COUNTED) * coded[-1]
+    grown = tables[-1].rows * (_words(tables[-1]) + _WORD * stored.scores + _NODE_CLASS * columns)
+    routed = sum(t.routed * (_coded(t) + t.rows * _NODE_CLASS * columns) for t in tables)
+    counted = min(columns, MAX_COUNTED) * coded[-1]
     alone = max(sum(coded) + routed + max(coded + made), grown + max(grown, counted))
     return alone + sum(sorted(map(_coded, stored.before))[-KEPT_TABLES:])
 

@@ -304,7 +304,7 @@ def _of_means(query: PlannedQuery, request: Request) -> float:
 
 BOOSTING = Learner(
     boost,
-    node_columns=lambda request: 1,
+    trees_at_once=lambda request: 1,
     score_columns=_score_columns,
     noise={"sweep": _deviation, "forest": _deviation, "means": _of_means, "products": _of_means},
 )

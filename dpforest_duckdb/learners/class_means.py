@@ -262,6 +262,6 @@ def _deviation(query: PlannedQuery, request: Request) -> float:
 
 CLASS_MEANS = Learner(
     release_means,
-    node_columns=lambda request: 1,
+    trees_at_once=lambda request: 1,
     noise=dict.fromkeys(("means", "squares", "products"), _deviation),
 )

@@ -184,17 +184,14 @@ def informative_tables(rule: ScoreRule) -> Learner:
     """
 
     def grow(rows: CodedRows, context: TrainingContext) -> Grown:
-        request, accountant, copies = (
-            context.request,
-            context.accountant,
-            _node_columns(context.request),
-        )
-        private = [table[0] for table in rows.count_classes(0, copies)]
+        request, accountant = context.request, context.accountant
+        roots = _trees_at_once(request)
+        private = [table[0] for table in rows.count_classes(0, roots)]
         drawn = draw_attributes(rows, private, context)
         sizes = np.array(request.domain.cells)[drawn]
-        fits = fitting(sizes, np.ones(len(drawn)), MAX_LEAVES - copies, MAX_LEAVES)
+        fits = fitting(sizes, np.ones(len(drawn)), MAX_LEAVES - roots, MAX_LEAVES)
         kept = np.array(drawn)[fits].tolist()
-        growth = Growth(request.domain.cells, max(copies, len(kept)), len(request.domain.classes))
+        growth = Growth(request.domain.cells, max(roots, len(kept)), len(request.domain.classes))
         trees = trees_of(release_in_groups(private, kept, context), request, kept, growth)
         if not accountant.plan.query("scores"):
             return Grown(trees, limited=len(drawn) - len(kept))
@@ -207,11 +204,11 @@ def informative_tables(rule: ScoreRule) -> Learner:
         noisy = noise.laplace(counts, accountant.spend("scores"), request.rows_per_unit)
         return Grown(trees, noisy, len(drawn) - len(kept))
 
-    return Learner(grow, node_columns=_node_columns, noise={"tables": single_table_deviation})
+    return Learner(grow, trees_at_once=_trees_at_once, noise={"tables": single_table_deviation})
 
 
-def _node_columns(request: Request) -> int:
-    """One for each tree with two classes, because their sums may be counted; otherwise one."""
+def _trees_at_once(request: Request) -> int:
+    """All of them with two classes, because their sums may be counted; otherwise one."""
     return request.trees if len(request.domain.classes) == 2 else 1
 
 

@@ -48,5 +48,5 @@ def joint_tables_deviation(query: PlannedQuery, request: Request) -> float:
 
 
 JOINT_TABLES = Learner(
-    release_jointly, node_columns=lambda request: 1, noise={"tables": joint_tables_deviation}
+    release_jointly, trees_at_once=lambda request: 1, noise={"tables": joint_tables_deviation}
 )

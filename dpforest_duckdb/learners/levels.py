@@ -214,4 +214,4 @@ def _grow(rows: CodedRows, context: TrainingContext) -> Grown:
     return Grown(growth.finished(), limited=growth.limited)
 
 
-LEVELS = Learner(_grow, node_columns=lambda request: request.trees)
+LEVELS = Learner(_grow, trees_at_once=lambda request: request.trees)

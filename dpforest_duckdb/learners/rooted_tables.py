@@ -45,7 +45,7 @@ def rooted_tables(roots: Roots) -> Learner:
         candidates = [_trees(tables, model) for model in models(tables)]
         return Grown(_drawn(candidates, rows, context))
 
-    return Learner(grow, node_columns=lambda request: 1, noise={"tables": joint_tables_deviation})
+    return Learner(grow, trees_at_once=lambda request: 1, noise={"tables": joint_tables_deviation})
 
 
 def _released(rows: CodedRows, context: TrainingContext, allowed: Sequence[int]) -> ChildTables:

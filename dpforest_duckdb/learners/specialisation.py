@@ -206,4 +206,4 @@ def specialised(attribute: Utility, point: Utility | None) -> Learner:
         trees = release_leaves(rows, context, growth).finished()
         return Grown(trees, limited=sum(cut.limited for cut in cuts))
 
-    return Learner(grow, node_columns=lambda request: request.trees)
+    return Learner(grow, trees_at_once=lambda request: request.trees)

@@ -46,7 +46,7 @@ class Phases:
         coding = Coding(
             request.domain,
             reader.unit,
-            trees=recipe.learner.node_columns(request),
+            trees=recipe.learner.trees_at_once(request),
             sample=recipe.rows,
             salt=reader.randomness.salt,
             first_phase=before,

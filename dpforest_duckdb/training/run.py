@@ -108,13 +108,13 @@ class Run:
 
     def _bytes_of_a_row(self, before: Sequence[Run] = ()) -> int:
         learners = [recipe.learner for recipe in (self.recipe, *self.recipe.adaptation.successors)]
-        copies = max(learner.node_columns(self.request) for learner in learners)
+        trees = max(learner.trees_at_once(self.request) for learner in learners)
         scores = max(learner.score_columns(self.request) for learner in learners)
         several = self.shares_rows or any(learner.compares_trees for learner in learners)
         stored = StoredRow(
             coded_tables(self.recipe, self.request),
             unit=None if self.unit.is_row else self.table.columns[self.unit.column],
-            copies=copies if several else 1,
+            node_columns=trees if several else 1,
             scores=scores,
             before=[table for run in before for table in coded_tables(run.recipe, run.request)],
         )

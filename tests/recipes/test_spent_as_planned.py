@@ -93,7 +93,7 @@ def phase_by_phase(
                 np.mean(wrong, axis=0) >= 0.5, recipe.second.misclassified_weight, times
             )
         seen = np.repeat(np.arange(rows), times)
-        copies = followed.learner.node_columns(phase)
+        copies = followed.learner.trees_at_once(phase)
         table = Rows(codes[seen], labels[seen], cells, classes, copies)
         made = grow(table, followed, phase, account, randomness)
         before += followed.finish(made, phase, account.plan)

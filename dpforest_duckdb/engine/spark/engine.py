@@ -241,7 +241,7 @@ class SparkEngine:
         because the rows are stored again before the old ones are freed.
         """
         attributes = stored.tables[-1].domain.attributes
-        return 2 * (40 + 8 * (stored.copies + stored.scores) + 4 * len(attributes))
+        return 2 * (40 + 8 * (stored.node_columns + stored.scores) + 4 * len(attributes))
 
     @contextlib.contextmanager
     def snapshot(self, table: TableInfo, *, shared: bool = False) -> Iterator[SparkSnapshot]:
