@@ -80,7 +80,7 @@ def models(
         written_files.check_out(out, db, replace=replace)
     reading = action in (Action.list, Action.export)
     with opening.opened(db, read_only=reading, show_sql=show_sql) as engine:
-        if not reading and engine.read_only():
+        if not reading and not engine.models.writable:
             raise DpforestError(
                 f"The database {db} is read-only: make the file and its folder writable to "
                 f"{action} a model."

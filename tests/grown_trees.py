@@ -139,7 +139,8 @@ def grown(
     public = domain()
     codes, labels = drawn_rows(rows, seed)
     request = recipe.request(public, epsilon, trees=trees, depth=depth)
-    account = Accountant(recipe.plan(request))
+    plan = recipe.plan(request)
+    account = Accountant(plan, plan.epsilon, 0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         randomness = Randomness.seeded(seed)
@@ -182,7 +183,8 @@ def trained(
 ) -> tuple[Accountant, list[Tree]]:
     """One tree on many rows, from seeded exact noise."""
     request = recipe.request(mixed(), NANO, trees=1, depth=depth, rows_per_unit=rows_per_unit)
-    account = Accountant(recipe.plan(request))
+    plan = recipe.plan(request)
+    account = Accountant(plan, plan.epsilon, 0)
     random = np.random.default_rng(0)
     first = random.integers(0, request.domain.cells[0], 30_000)
     labels = (first + random.integers(0, 2, 30_000) > 1).astype(np.int64)

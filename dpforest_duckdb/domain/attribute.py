@@ -21,6 +21,7 @@ from dpforest_duckdb.errors import DpforestError
 
 AttributeKind = Literal["categorical", "numeric"]
 MAX_CATEGORIES = 10_000
+SHOWN = 8  # names, where they may be many
 WHOLE: frozenset[Family] = frozenset({"integer", "date"})  # numbers, or days since 1970
 Groups = tuple[tuple[str, tuple[str, ...]], ...]  # one level of a taxonomy: name and categories
 
@@ -322,9 +323,9 @@ class Attribute:
         return tuple(edges)
 
 
-def shortened(names: Sequence[str], most: int = 8) -> str:
-    """Names for people; of many, the first ones."""
-    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
+def shortened(names: Sequence[str]) -> str:
+    """Names for people; of many, the first SHOWN."""
+    return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
 
 
 @lru_cache(4096)  # a run asks again and again, for other numbers of rows

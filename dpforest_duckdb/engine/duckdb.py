@@ -223,10 +223,6 @@ class DuckDBEngine(Statements):
                 "COMMIT or ROLLBACK first."
             )
 
-    def read_only(self) -> bool:
-        """Whether the connection's own database cannot be written."""
-        return not self.models.writable
-
     def same_rows(self, other: Engine) -> bool:
         """Whether both read through one connection."""
         return isinstance(other, DuckDBEngine) and other.connection is self.connection

@@ -14,7 +14,7 @@ def refuse_taken(engine: DuckDBEngine, table: str, into: str, *, replace: bool) 
 
     A table with a budget is never replaced. Raises `DpforestError` or `UsageError`.
     """
-    if engine.read_only():
+    if not engine.models.writable:
         raise DpforestError("The database is read-only: print the SELECT with dpforest sql.")
     *path, name = split_name(into)
     if not name or len(path) > 1:

@@ -9,13 +9,12 @@ class Accountant:
     """Gives out the planned budget, depth by depth; a query that was not planned raises
     `PlanError`.
 
-    `debited` (nano-ε) and `delta` (atto-δ) bound the cost of an adapted plan. By default they are
-    the cost of `plan`.
+    `debited` (nano-ε) and `delta` (atto-δ) bound the cost of an adapted plan.
     """
 
-    def __init__(self, plan: Plan, debited: int | None = None, delta: int = 0) -> None:
+    def __init__(self, plan: Plan, debited: int, delta: int) -> None:
         self.plan = plan
-        self._debited = plan.epsilon if debited is None else debited
+        self._debited = debited
         self._delta = delta
         self._queried: dict[str, list[int]] = {}
 

@@ -188,7 +188,6 @@ class Recipe:
         trees: int | None = None,
         depth: int | None = None,
         rows_per_unit: int = 1,
-        rows: int = 0,
         delta: int = 0,
     ) -> Request:
         """The request with trees and depth, set by public rules.
@@ -219,9 +218,7 @@ class Recipe:
                 f"that large: ask for --depth {limit + self.depth_of_root} at most, or for fewer "
                 "--trees."
             )
-        return Request(
-            domain, epsilon, wanted, deep, rows_per_unit, rows, delta=delta, max_splits=limit
-        )
+        return Request(domain, epsilon, wanted, deep, rows_per_unit, delta=delta, max_splits=limit)
 
     def remarks(self, trees: int | None, depth: int | None) -> list[str]:
         """A sentence for each requested number that has no effect, or another one."""

@@ -21,6 +21,7 @@ from dpforest_duckdb.arrays import Floats, Integers
 
 MAX_ROWS = 3 * 10**9  # up to which n² < 2^63
 STEPS = 2**20  # the range of a utility in bits, and its sensitivity
+LEAST_SPLIT = 2**-10  # bits of SI in a gain ratio
 PARTS = 2**10  # parts of a row, for utilities that a paper does not round
 
 
@@ -149,15 +150,15 @@ def within_branches(cells: NDArray[Any], sizes: NDArray[Any]) -> Floats:
     return bits
 
 
-def gain_and_ratio(counts: Integers, least: float = 2**-10) -> Floats:
-    """½ IG + ½ IG / max(SI, least), in bits: Hou et al. 2019, thesis (4.9).
+def gain_and_ratio(counts: Integers) -> Floats:
+    """½ IG + ½ IG / max(SI, LEAST_SPLIT), in bits: Hou et al. 2019, thesis (4.9).
 
     SI is the entropy of the branch sizes. IG is never above SI, so the ratio is at most 1 and the
-    sum at most log2 C. `least` defines 0 / 0.
+    sum at most log2 C. LEAST_SPLIT defines 0 / 0.
     """
     sizes = np.einsum("...c->...", counts)
     n = np.einsum("...b->...", sizes)
-    ratio = 0.5 + 0.5 / np.maximum(_spread(sizes, n) / np.maximum(n, 1), least)
+    ratio = 0.5 + 0.5 / np.maximum(_spread(sizes, n) / np.maximum(n, 1), LEAST_SPLIT)
     mixed: Floats = information_gain_of(counts) * ratio
     return mixed
 

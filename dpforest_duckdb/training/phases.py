@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from dpforest_duckdb.engine.base import Coding
 from dpforest_duckdb.privacy.accountant import Accountant
-from dpforest_duckdb.progress import Event, Phase
+from dpforest_duckdb.progress import Event, Observer, Phase
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Grown, Request
 from dpforest_duckdb.training.context import RunContext
@@ -22,16 +22,16 @@ class Phases:
 
     reader: Reader
     recipe: Recipe
+    observe: Observer
 
     def context(self, request: Request) -> RunContext:
         """The context of a phase, with what follows from its preliminary steps."""
         plan = self.recipe.plan(request)
         accountant = Accountant(plan, plan.debit(request.epsilon), request.delta)
-        randomness, observe = self.reader.randomness, self.reader.observe
-        context = RunContext(self.recipe, request, accountant, randomness, observe)
+        context = RunContext(self.recipe, request, accountant, self.reader.randomness, self.observe)
         for step in STEPS:
             if step.asked(context):
-                observe(Event(step.phase))
+                self.observe(Event(step.phase))
                 context = step.adapt(self.reader, context)
         return context
 
@@ -41,7 +41,7 @@ class Phases:
         If attributes were drawn before, only these are encoded.
         """
         reader, recipe, request = self.reader, context.recipe, context.request.restricted_to_drawn()
-        reader.observe(Event(Phase.ENCODE))
+        self.observe(Event(Phase.ENCODE))
         second = self.recipe.second
         coding = Coding(
             request.domain,

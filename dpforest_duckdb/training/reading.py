@@ -12,7 +12,6 @@ from dpforest_duckdb.engine.base import CodedRows, Coding, Snapshot
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
-from dpforest_duckdb.progress import Observer
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,6 @@ class Reader:
     rows: Snapshot
     unit: PrivacyUnit
     randomness: Randomness
-    observe: Observer
 
     def class_counts(self, domain: Domain) -> Integers:
         """The counts `[class]` of all rows."""

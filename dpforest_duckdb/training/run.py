@@ -203,7 +203,7 @@ def grown_forest(run: Run, rows: Snapshot, observe: Observer = unobserved) -> Fo
     trees: list[Tree] = []
     queries: list[PlannedQuery] = []
     limited = 0
-    phases = Phases(Reader(rows, run.unit, run.randomness, observe), run.recipe)
+    phases = Phases(Reader(rows, run.unit, run.randomness), run.recipe, observe)
     requests = run.recipe.phases(run.request)
     for number, request in enumerate(requests, 1):
         context = phases.context(request)

@@ -237,7 +237,7 @@ def test_boosting_starts_at_class_means_if_most_attributes_are_numeric_and_rows_
     recipe = find("boosted")
 
     def purposes(domain: Domain, rows: int) -> set[str]:
-        planned = recipe.plan(recipe.request(domain, NANO, delta=delta, rows=rows))
+        planned = recipe.plan(replace(recipe.request(domain, NANO, delta=delta), rows=rows))
         assert planned.fits(NANO, delta)
         return {query.purpose for query in planned.queries}
 
@@ -382,7 +382,7 @@ def test_more_rows_never_lead_back_to_a_simpler_recipe(
     order = ["log-odds", "class-means", "tree-beside-sums", "boosted"]
     steps = []
     for rows in (int(10 ** (2 + power / 40)) for power in range(200)):
-        name = pick(AUTO.request(domain, NANO, delta=delta, rows=rows)).name
+        name = pick(replace(AUTO.request(domain, NANO, delta=delta), rows=rows)).name
         if name not in ("joint-tables", "rooted-tables"):
             steps.append(order.index(name))
     assert steps == sorted(steps)
@@ -714,7 +714,7 @@ def test_each_attribute_that_is_cut_is_paid_for(monkeypatch: pytest.MonkeyPatch,
         return exponents(utilities, allowed, cost, bound, monotone)
 
     monkeypatch.setattr(medians, "exponents", recorded)
-    request = recipe.request(domain, NANO, rows=10**6)
+    request = replace(recipe.request(domain, NANO), rows=10**6)
     plan = recipe.plan(request)
     query = plan.query("bins")
     assert query is not None
@@ -722,7 +722,7 @@ def test_each_attribute_that_is_cut_is_paid_for(monkeypatch: pytest.MonkeyPatch,
     private = [np.ones(fine.cells, dtype=np.int64) for fine in on_the_grid(domain).attributes]
     with pytest.warns(NotPrivateWarning):
         bits = Randomness.seeded(0).bits
-    cut_at_medians(private, request, Accountant(plan, NANO), bits)
+    cut_at_medians(private, request, Accountant(plan, NANO, 0), bits)
     assert spent == query.total
     counts = sum(each.total for each in plan.queries if each.purpose in ROW_COUNTS)
     assert query.total == pytest.approx(0.08 * (NANO - counts), rel=1e-6)

@@ -92,7 +92,7 @@ def test_products_are_released_from_where_their_noise_is_small_enough() -> None:
     columns = {f"x{i}": DOUBLE for i in range(16)}
     attributes = tuple(Attribute(name, "numeric", lower=0, upper=1) for name in columns)
     domain = Domain(attributes, "c", tuple("abc")).bind(columns | {"c": VARCHAR})
-    request = recipe.request(domain, NANO, rows=10**6)
+    request = replace(recipe.request(domain, NANO), rows=10**6)
     query = recipe.plan(request).query("products")
     assert query is not None
     enough = math.ceil((recipe.learner.deviation(query, request) or 0) / CLEAN)
@@ -113,7 +113,7 @@ def test_pairs_of_very_many_positions_are_not_summed() -> None:
     values = tuple(f"v{n}" for n in range(300))
     domain = Domain((Attribute("x", "categorical", values),), "c", tuple("abc"))
     recipe = find("class-means")
-    request = recipe.request(domain.bind({"x": VARCHAR, "c": VARCHAR}), NANO, rows=10**9)
+    request = replace(recipe.request(domain.bind({"x": VARCHAR, "c": VARCHAR}), NANO), rows=10**9)
     assert recipe.plan(request).query("squares")
     assert not recipe.plan(request).query("products")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -129,8 +129,8 @@ def test_a_unit_more_changes_every_figure_by_its_sensitivity_at_most(
 def test_the_stated_noise_is_the_noise_that_is_there(rows: int) -> None:
     """Of squares if rows are few, and of products if they are many."""
     recipe = find("class-means")
-    request = recipe.request(DOMAIN, NANO, rows_per_unit=2, rows=rows)
-    account = Accountant(recipe.plan(request))
+    request = replace(recipe.request(DOMAIN, NANO, rows_per_unit=2), rows=rows)
+    account = Accountant(recipe.plan(request), NANO, 0)
     context = SimpleNamespace(
         request=request, accountant=account, randomness=Randomness.seeded(rows)
     )
@@ -153,10 +153,10 @@ def test_the_stated_noise_is_the_noise_that_is_there(rows: int) -> None:
 def test_with_a_delta_sums_and_products_have_the_noise_of_their_l2_sensitivity() -> None:
     """A row moves each of n figures by up to 1, so √n together; k rows of a unit by k·√n."""
     domain, k = numbers(2), 3
-    request = find("boosted").request(
-        domain, NANO, delta=ATTO // 10**5, rows_per_unit=k, rows=10**6
+    request = replace(
+        find("boosted").request(domain, NANO, delta=ATTO // 10**5, rows_per_unit=k), rows=10**6
     )
-    account = Accountant(find("boosted").plan(request))
+    account = Accountant(find("boosted").plan(request), NANO, request.delta)
     context = SimpleNamespace(request=request, accountant=account, randomness=Randomness.seeded(5))
     for purpose, figures, reach in (("means", 3, REACH), ("products", 6, REACH**2)):
         query = account.plan.query(purpose)

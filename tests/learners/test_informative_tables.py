@@ -422,7 +422,7 @@ def test_groups_cost_what_the_plan_says(trees: int) -> None:
     """By rank if few are drawn, and in equal parts of all attributes."""
     request = find("log-odds").request(MIXED, NANO, trees=trees)
     plan = Plan((tables_query(NANO, trees, every=trees == 5),))
-    account, noise = Accountant(plan), NoNoise()
+    account, noise = Accountant(plan, NANO, 0), NoNoise()
     context = SimpleNamespace(
         request=request,
         accountant=account,

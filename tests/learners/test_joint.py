@@ -279,14 +279,14 @@ def test_tables_are_out_of_reach_below_half_the_scale_of_their_noise(
 ) -> None:
     """Of ε = .1 a table gets 70 %, so the scale is 14.3. There are five classes and ten cells."""
     assert 340 / 5 / 10 < 1 / 0.07 / 2 < 370 / 5 / 10
-    request = find("auto").request(bound([10, 10], 5), NANO // 10, rows=rows)
+    request = replace(find("auto").request(bound([10, 10], 5), NANO // 10), rows=rows)
     assert out_of_reach(request) == (not reached)
 
 
 def sized(request: Request, rows: int) -> Request:
     noise = ExactNoise(Randomness.seeded(rows).bits)
     recipe = find("joint-tables")
-    account = Accountant(recipe.plan(request), request.epsilon)
+    account = Accountant(recipe.plan(request), request.epsilon, 0)
     class_counts = np.array([rows] + [0] * (len(request.domain.classes) - 1))
     followed, settled = adapted(class_counts, recipe, request, account, noise)
     assert followed is recipe

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import duckdb
 import numpy as np
@@ -52,7 +53,7 @@ def released(
     con.execute("CREATE OR REPLACE TABLE t (c0 VARCHAR, c1 VARCHAR, c2 VARCHAR, k VARCHAR)")
     con.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", [list(row) for row in rows])
     recipe, engine = find("rooted-tables"), DuckDBEngine(con)
-    request = recipe.request(public(), NANO, rows_per_unit=k, rows=10**9)
+    request = replace(recipe.request(public(), NANO, rows_per_unit=k), rows=10**9)
     plan = recipe.plan(request)
     assert len(plan.query("root").by_depth) == 2  # type: ignore[union-attr]
     coded = encode(
@@ -213,7 +214,7 @@ def test_models_below_two_roots_learn_what_neither_root_shows_alone() -> None:
 @pytest.mark.parametrize("rows", [1, 300, 4000, 10**6])
 def test_the_whole_budget_is_planned_for_any_number_of_rows(rows: int) -> None:
     recipe = find("rooted-tables")
-    plan = recipe.plan(recipe.request(public(), NANO, rows=rows))
+    plan = recipe.plan(replace(recipe.request(public(), NANO), rows=rows))
     assert NANO * 0.999 < plan.epsilon <= NANO
     roots = plan.query("root")
     assert (len(roots.by_depth) if roots else 0) == {1: 0, 300: 1}.get(rows, 2)

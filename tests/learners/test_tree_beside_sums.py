@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -170,7 +171,7 @@ def test_the_better_model_is_drawn_where_the_budget_is_large() -> None:
 @pytest.mark.parametrize("rows", [0, 50, 3000, 10**6])
 def test_the_whole_budget_is_planned_and_the_rest_is_rounding(rows: int) -> None:
     recipe = find("tree-beside-sums")
-    request = recipe.request(public(3), NANO, rows=rows)
+    request = replace(recipe.request(public(3), NANO), rows=rows)
     spent = recipe.plan(request).epsilon
     assert NANO * 0.999 < spent <= NANO
 
@@ -179,7 +180,7 @@ def test_the_whole_budget_is_planned_and_the_rest_is_rounding(rows: int) -> None
 def test_numbers_of_large_tables_are_cut_at_private_medians(rows: int, cut: bool) -> None:
     """They cost 8 % of what the count leaves, in five turns; other tables have equal bins."""
     recipe = find("tree-beside-sums")
-    plan = recipe.plan(recipe.request(public(3), NANO, rows=rows))
+    plan = recipe.plan(replace(recipe.request(public(3), NANO), rows=rows))
     bins, counts = plan.query("bins"), sum(q.total for q in plan.queries if q.purpose in ROW_COUNTS)
     assert (bins is not None) == cut
     if bins is not None:

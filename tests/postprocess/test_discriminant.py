@@ -164,7 +164,7 @@ def test_boosting_starts_at_the_discriminant_of_the_attributes_in_order(
     private = [table[0] for table in rows.count_classes(0, 1)]
     sure = 10**5 * NANO
     request = replace(
-        boosted.request(domain, sure, delta=delta, rows=4_000),
+        replace(boosted.request(domain, sure, delta=delta), rows=4_000),
         histogram=tuple(private[0].sum(axis=0).tolist()),
     )
     account = Accountant(boosted.plan(request), sure, delta)

@@ -25,7 +25,6 @@ from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.learners.private_bins import on_the_grid
 from dpforest_duckdb.privacy.bits import SeededBits
 from dpforest_duckdb.privacy.randomness import Randomness
-from dpforest_duckdb.progress import unobserved
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.reading import Reader
 
@@ -176,7 +175,7 @@ def test_the_first_queries_count_no_more_rows_of_a_unit_than_the_bound(
     )  # fmt: skip
     bounded = 99 + 2  # units with one row, and one with 901
     with run.engine.snapshot(run.table) as rows:
-        reader = Reader(rows, run.unit, run.randomness, unobserved)
+        reader = Reader(rows, run.unit, run.randomness)
         assert reader.class_counts(run.request.domain).sum() == bounded
         fine = reader.cell_counts(on_the_grid(run.request.domain))
     assert fine

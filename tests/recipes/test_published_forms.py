@@ -318,7 +318,7 @@ def test_pruning_and_votes_of_five_nodes(name: str) -> None:
     counts, votes = VOTES[name]
     recipe = find(name)
     for form in filter(None, (recipe, recipe.published)):
-        request = form.request(domain(cells=1), nano_epsilon("0.28"), trees=1, rows=100)
+        request = replace(form.request(domain(cells=1), nano_epsilon("0.28"), trees=1), rows=100)
         (tree,) = form.finish(Grown([five(counts)]), request, form.plan(request))
         expected = np.array(votes) * SCALE
         assert tree.votes[tree.kind == LEAF].tolist() == np.rint(expected).astype(int).tolist()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from grown_trees import domain, mixed
@@ -66,7 +68,7 @@ def test_no_rigorous_plan_passes_its_budget(
 
 
 def test_the_accountant_refuses_what_was_not_planned() -> None:
-    account = Accountant(Plan((PlannedQuery("split", "m", (10, 10), times=3),)))
+    account = Accountant(Plan((PlannedQuery("split", "m", (10, 10), times=3),)), 60, 0)
     assert account.spend("split", 0) == 10
     assert account.spend("split", 1) == 10
     assert spending(account).epsilon == 60
@@ -74,8 +76,8 @@ def test_the_accountant_refuses_what_was_not_planned() -> None:
         with pytest.raises(PlanError):
             account.spend(purpose, depth)
     with pytest.raises(PlanError):
-        Accountant(Plan((PlannedQuery("split", "m", (0,)),))).spend("split")
-    fresh = Accountant(account.plan)
+        Accountant(Plan((PlannedQuery("split", "m", (0,)),)), 0, 0).spend("split")
+    fresh = Accountant(account.plan, 60, 0)
     assert fresh.spend("split", 0, times=3) == 10
     with pytest.raises(PlanError):
         fresh.spend("split", 1, times=4)
@@ -92,7 +94,7 @@ def test_a_misspelt_purpose_is_not_taken_for_a_query_that_was_not_planned() -> N
 
 def test_an_adapted_plan_fits_into_what_was_debited() -> None:
     old = Plan((PlannedQuery("rows", "m", (5,)), PlannedQuery("split", "m", (10, 10, 10))))
-    account = Accountant(old)
+    account = Accountant(old, old.epsilon, 0)
     account.spend("rows")
     account.replan(Plan((PlannedQuery("rows", "m", (5,)), PlannedQuery("split", "m", (15, 15)))))
     assert account.spend("split", 1) == 15
@@ -101,7 +103,7 @@ def test_an_adapted_plan_fits_into_what_was_debited() -> None:
         Plan((PlannedQuery("rows", "m", (5,)), PlannedQuery("split", "m", (15, 16)))),
         Plan((PlannedQuery("rows", "m", (4,)), PlannedQuery("split", "m", (15, 15)))),
     ):
-        fresh = Accountant(old)
+        fresh = Accountant(old, old.epsilon, 0)
         fresh.spend("rows")
         with pytest.raises(PlanError):
             fresh.replan(other)
@@ -113,8 +115,8 @@ FORMS = [form for r in RECIPES.values() for form in (r, r.published) if form is 
 @pytest.mark.parametrize("recipe", FORMS, ids=lambda r: r.name + "*" * bool(r.flaws))
 def test_rules_compare_counts_with_the_noise_of_all_rows_of_a_unit(recipe: Recipe) -> None:
     """Three times ε for units of three rows is the same noise, so every rule decides the same."""
-    one = recipe.request(mixed(), NANO // 2, rows=900)
-    three = recipe.request(mixed(), 3 * NANO // 2, rows_per_unit=3, rows=900)
+    one = replace(recipe.request(mixed(), NANO // 2), rows=900)
+    three = replace(recipe.request(mixed(), 3 * NANO // 2, rows_per_unit=3), rows=900)
     if recipe.adaptation.size is not None:
         for rows in (20, 300, 2000, 10**5):
             histogram = np.array([rows // 3, rows - rows // 3])

@@ -202,7 +202,7 @@ def test_counts_of_a_huge_epsilon_are_averaged_though_their_noise_is_none() -> N
     for classes, k in ((2, 1), (100, 1), (100, 3)):
         chosen = find("auto")
         request = chosen.request(public(classes), epsilon, rows_per_unit=k)
-        account = Accountant(chosen.plan(request), epsilon)
+        account = Accountant(chosen.plan(request), epsilon, 0)
         private = np.array([1] + [0] * (classes - 1))
         noise = ExactNoise(SecureBits())
         _, settled = adapted(private, chosen, request, account, noise)
@@ -286,7 +286,7 @@ def test_private_choices_cost_their_part(recipe: str) -> None:
     one = Attribute("a", "categorical", ("n", "y")) if rooted else number
     domain = Domain(tuple(replace(one, name=name) for name in names), "c", ("p", "q", "r"))
     types = dict.fromkeys(names, VARCHAR if rooted else DOUBLE)
-    request = chosen.request(domain.bind(types | {"c": VARCHAR}), NANO, rows=4000)
+    request = replace(chosen.request(domain.bind(types | {"c": VARCHAR}), NANO), rows=4000)
     plan = chosen.plan(replace(request, preliminary=count_queries(request, even(4000, 3))))
     whole = NANO if rooted else NANO - sum(costs(plan.queries))
     mixture, root = plan.query("mixture"), plan.query("root")

@@ -54,8 +54,8 @@ def test_a_recipe_with_an_unplanned_query_is_caught(name: str) -> None:
 class Telling(Accountant):
     """An accountant that records what it hands out, in order."""
 
-    def __init__(self, plan: Plan, debited: int) -> None:
-        super().__init__(plan, debited)
+    def __init__(self, plan: Plan, debited: int, delta: int) -> None:
+        super().__init__(plan, debited, delta)
         self.costs_spent: list[int] = []
 
     def spend(self, purpose: str, depth: int = 0, *, times: int = 1) -> int:
@@ -79,7 +79,7 @@ def phase_by_phase(
         randomness = Randomness.seeded(seed)
     before: list[Tree] = []
     for phase in recipe.phases(request):
-        account, followed = Telling(recipe.plan(phase), phase.epsilon), recipe
+        account, followed = Telling(recipe.plan(phase), phase.epsilon, phase.delta), recipe
         if recipe.adaptation.counts_rows:
             class_counts = np.bincount(labels, minlength=classes)
             followed, phase = adapted(class_counts, recipe, phase, account, randomness.noise)

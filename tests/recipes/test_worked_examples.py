@@ -184,7 +184,7 @@ def test_which_nodes_dprf_gini_ends() -> None:
 
 def level(name: str, sizes: list[int], expected: list[float], widest: list[int]) -> Level:
     recipe = find(name)
-    request = recipe.request(domain(), NANO, trees=1, rows=1000)
+    request = replace(recipe.request(domain(), NANO, trees=1), rows=1000)
     noisy = np.array(sizes)[:, None]
     plan = recipe.plan(request)
     return Level(noisy, np.array(expected), np.array(widest), request, plan)
