@@ -28,8 +28,8 @@ def shown_progress(*, timings: bool) -> Iterator[Callable[[Event], None]]:
 
         def observe(event: Event) -> None:
             now = time.perf_counter()
-            marks.append((str(event), now))
-            show(f"{event}{_times(event, marks, now)}" if timings else str(event))
+            marks.append((event, now))
+            show(f"{event}{_times(event, marks, now)}" if timings else event)
 
         yield observe
     if timings:

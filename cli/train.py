@@ -255,7 +255,7 @@ def train(
             return
         with shown_progress(timings=timings) as observe:
             stop_if_interrupted()
-            forests = list(train_many(runs, observe=observe))
+            forests = list(train_many(runs, observe))
         _write(forests[0], out, name)
         say_spent(runs[0].account)
     _show_forests(runs, forests, out, as_json)

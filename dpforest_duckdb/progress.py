@@ -1,9 +1,8 @@
-"""Progress of a run: typed events for programs, and their text for people."""
+"""Progress of a run: events that are text for people, with fields for programs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 
 from dpforest_duckdb.errors import UsageError
@@ -27,34 +26,33 @@ class Phase(StrEnum):
     STORE = "storing the model"
 
 
-@dataclass(frozen=True)
-class Event:
-    """The start of a step: number `step` of `steps`, called `name`, if the phase has several.
+class Event(str):
+    """The start of a step, as text: number `step` of `steps`, if the phase has several.
 
     It holds public figures only: the number of planned steps, never the number of rows.
     """
 
     phase: Phase
-    step: int = 0
-    steps: int = 0
-    name: str = "step"
+    step: int
+    steps: int
 
-    def __str__(self) -> str:
-        if not self.steps:
-            return self.phase
-        return f"{self.phase}, {self.name} {self.step} of {self.steps}"
-
-
-Observer = Callable[[Event], None]
-TextObserver = Callable[[str], None]
+    def __new__(cls, phase: Phase, step: int = 0, steps: int = 0, name: str = "step") -> Event:
+        event = super().__new__(cls, f"{phase}, {name} {step} of {steps}" if steps else phase)
+        event.phase, event.step, event.steps = phase, step, steps
+        return event
 
 
-def as_text(progress: TextObserver) -> Observer:
-    """An observer of events that passes on their text. Raises `UsageError` for no function."""
-    if not callable(progress):
-        raise UsageError("progress must be a function.")
-    return lambda event: progress(str(event))
+Observer = Callable[[Event], None]  # a function of text is one too
 
 
 def unobserved(event: Event) -> None:
     """An observer that ignores every event."""
+
+
+def observer(progress: Observer | None) -> Observer:
+    """The observer that a caller gave, or none. Raises `UsageError` for what is no function."""
+    if progress is None:
+        return unobserved
+    if not callable(progress):
+        raise UsageError("progress must be a function.")
+    return progress

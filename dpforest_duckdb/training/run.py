@@ -26,7 +26,7 @@ from dpforest_duckdb.privacy.amounts import ATTO, show
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
-from dpforest_duckdb.progress import Event, Observer, Phase, TextObserver, as_text, unobserved
+from dpforest_duckdb.progress import Event, Observer, Phase, observer, unobserved
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.training.coded_tables import coded_tables
@@ -140,15 +140,12 @@ class Run:
         """Whether every tree sees all rows, and so needs its own column of nodes."""
         return self.recipe.rows == "all"
 
-    def execute(
-        self, progress: TextObserver | None = None, *, observe: Observer = unobserved
-    ) -> Forest:
+    def execute(self, progress: Observer | None = None) -> Forest:
         """Debit, count, draw, finish and store. Raises `DpforestError`; a debit stays spent.
 
-        `observe` gets the event at the start of each step, `progress` its text.
+        `progress` is called with an `Event` at the start of each step, which is text too.
         """
-        if progress is not None:
-            observe = as_text(progress)
+        observe = observer(progress)
         self.engine.refuse_unseen(self.table)
         with self.engine.snapshot(self.table) as rows:
             return self.execute_on(rows, observe)

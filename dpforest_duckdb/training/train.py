@@ -11,7 +11,7 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.errors import BudgetError, UsageError
 from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.model.forest import Forest
-from dpforest_duckdb.progress import Observer, TextObserver, as_text, unobserved
+from dpforest_duckdb.progress import Observer, observer
 from dpforest_duckdb.training.opening import Rows
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.run import Run
@@ -40,7 +40,7 @@ def train(
     ledger: str | Path | None = None,
     dataset: str | None = None,
     trace: Callable[[str], None] | None = None,
-    progress: TextObserver | None = None,
+    progress: Observer | None = None,
 ) -> Forest:
     """Train a forest; what it gives was released under the budget if `forest.private`.
 
@@ -62,7 +62,7 @@ def train(
     rows_at_most : a public bound on the rows; refuse if memory and disk may not hold their codes.
     ledger : the file of the budget; by default beside the connection's database.
     dataset : the name of the budget of rows that are in no table.
-    trace, progress : called with every statement, and with each step as text.
+    trace, progress : called with every statement, and with each step: text that is an `Event` too.
 
     Raises `DpforestError`, one sentence; before the debit if the reason is known by then.
     >>> import duckdb, tempfile
@@ -101,9 +101,7 @@ def train(
     return run.execute(progress)
 
 
-def train_many(
-    runs: Sequence[Run], progress: TextObserver | None = None, *, observe: Observer = unobserved
-) -> Iterator[Forest]:
+def train_many(runs: Sequence[Run], progress: Observer | None = None) -> Iterator[Forest]:
     """Execute prepared runs on one table, one after the other.
 
     A run starts when its forest is asked for; what can be checked before is checked at once.
@@ -114,8 +112,7 @@ def train_many(
     there is, none is. Raises `DpforestError` as `train` does, and `UsageError` if the runs have
     different tables or ledgers.
     """
-    if progress is not None:
-        observe = as_text(progress)
+    observe = observer(progress)
     if not isinstance(runs, Sequence) or not all(isinstance(run, Run) for run in runs):
         raise UsageError("runs must be a list of what dpforest_duckdb.prepare gives.")
     if not runs:
@@ -138,7 +135,7 @@ def _executed(runs: Sequence[Run], observe: Observer) -> Iterator[Forest]:
             yield (
                 run.execute_on(rows, observe)
                 if run.engine.same_rows(first.engine)
-                else run.execute(observe=observe)
+                else run.execute(observe)
             )
 
 

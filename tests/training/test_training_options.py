@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -18,6 +19,7 @@ from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import nano_epsilon
 from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.progress import Event, Phase
 
 
 @some(
@@ -102,6 +104,35 @@ def test_integers_of_numpy_are_integers(
 def test_runs_are_checked_before_the_first_forest_is_asked_for() -> None:
     with pytest.raises(UsageError, match="runs must be a list"):
         dpforest_duckdb.train_many("nonsense")  # type: ignore[arg-type]
+
+
+def test_progress_is_text_and_events_wherever_it_is_given(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    visits(con)
+    options: dict[str, Any] = {"recipe": "private-rdt", "depth": 2}
+    run, seen = ready(con, tmp_path, **options), [list[Event](), list[Event](), list[Event]()]
+    run.execute(seen[0].append)
+    list(dpforest_duckdb.train_many([run], seen[1].append))
+    ledger = run.account.ledger.path
+    dpforest_duckdb.train(
+        con, "visits", target="ill", epsilon=1, ledger=ledger, progress=seen[2].append, **options
+    )
+    assert seen[0] == seen[1] == seen[2]
+    step = next(event for event in seen[0] if event.step == 2)
+    assert (step.phase, step.steps) == (Phase.CHOOSE_SPLITS, 2)
+    assert ", ".join([seen[0][0], step]) == "debiting the budget, choosing splits, depth 2 of 2"
+
+
+def test_progress_that_is_no_function_is_refused_before_the_debit(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    visits(con)
+    run = ready(con, tmp_path)
+    for execute in (run.execute, lambda progress: dpforest_duckdb.train_many([run], progress)):
+        with pytest.raises(UsageError, match="progress must be a function"):
+            execute("loud")
+    assert run.account.budget().entries == ()
 
 
 def test_an_aborted_transaction_is_to_be_ended(

@@ -94,7 +94,7 @@ def test_a_file_that_is_written_during_a_run_fails_it(tmp_path: Path) -> None:
                 path.touch()
 
         with pytest.raises(DpforestError, match="changed while they were read"):
-            run.execute(observe=touch)
+            run.execute(touch)
     entries = DatasetAccount(Ledger(book), (path,)).budget().entries
     assert [entry.state for entry in entries] == ["failed"] * 3
     assert run.execute().private, "the file as it is now"

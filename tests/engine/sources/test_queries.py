@@ -331,7 +331,7 @@ def test_a_view_that_is_replaced_after_the_debit_is_read_as_it_was(tmp_path: Pat
         if len(seen) == 2:  # the first step after the debit; nothing is read yet
             con.cursor().execute("CREATE OR REPLACE VIEW v AS FROM capped")
 
-    forest = run.execute(observe=swap)
+    forest = run.execute(swap)
     assert seen[0] == Phase.DEBIT
     assert len(debits(book)) == 1
     counts = forest.trees[0].counts

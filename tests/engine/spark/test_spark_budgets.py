@@ -168,6 +168,6 @@ def test_rows_of_another_table_than_was_debited_are_not_read(
     words = "is a view" if to == "view" else "replaced or changed after the debit"
     try:
         with pytest.raises(DpforestError, match=words):
-            run.execute(observe=swapped)
+            run.execute(swapped)
     finally:
         spark.sql("DROP VIEW IF EXISTS decoy" if to == "view" else "DROP TABLE decoy")
