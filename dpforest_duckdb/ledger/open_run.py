@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.errors import DpforestError, UnrecordedWarning, after_debit, warn
@@ -16,27 +17,11 @@ NOT_CLOSED = (
 )
 
 
+@dataclass
 class OpenRun:
-    """A run that is debited. How it ended is recorded once; nothing is refunded."""
+    """A run that is debited. Once its forest is finished, `made` is the hash of it."""
 
-    def __init__(self, account: AnyAccount, charge: Charge) -> None:
-        self._account, self._open = account, True
-        self.numbers = account.debit(charge)
-
-    def close(self, forest: str = "", state: Ending = "done") -> None:
-        """Record the hash of the private forest that the run made, if any, and how it ended.
-
-        If that fails, there is a warning at most: what the run made is paid for.
-        """
-        if not self._open:
-            return
-        self._open = False
-        try:
-            self._account.close_run(self.numbers, state, forest)
-        except DpforestError:
-            if forest:
-                with contextlib.suppress(UserWarning):
-                    warn(NOT_CLOSED, UnrecordedWarning)
+    made: str = ""
 
 
 @contextlib.contextmanager
@@ -47,14 +32,29 @@ def debited(
 
     `table_seen` gives the table as the transaction that reads the rows sees it; another one than
     was debited is refused. Errors say that the debit stays.
+
+    A run that `made` a forest is done, even if it was then interrupted or could not store it: the
+    forest may have been stored or shown. The ledger gets the hash of a private one.
     """
-    run = OpenRun(account, charge)
+    numbers, run = account.debit(charge), OpenRun()
+    state: Ending = "done"
     try:
-        account.refuse_replaced(run.numbers, table_seen())
+        account.refuse_replaced(numbers, table_seen())
         yield run
     except BaseException as error:
-        run.close(state=ending(error))
+        state = "done" if run.made else ending(error)
         if isinstance(error, DpforestError):
             raise after_debit(error) from None
         raise
-    run.close()
+    finally:
+        _close(account, numbers, state, run.made if charge.private else "")
+
+
+def _close(account: AnyAccount, numbers: tuple[int, ...], state: Ending, forest: str) -> None:
+    """Record how a run ended. If that fails, there is a warning at most: what it made is paid."""
+    try:
+        account.close_run(numbers, state, forest)
+    except DpforestError:
+        if forest:
+            with contextlib.suppress(UserWarning):
+                warn(NOT_CLOSED, UnrecordedWarning)

@@ -155,15 +155,10 @@ class Run:
         observe(Event(Phase.DEBIT))
         with debited(self.account, self.charge, rows.table_seen) as run:
             forest = grown_forest(self, rows, observe)
-            made = "" if self.reasons else fingerprint(forest)
+            run.made = fingerprint(forest)
             if self.name is not None:
                 observe(Event(Phase.STORE))
-                try:
-                    forest = store.keep(self.engine.models, forest, replace=self.replace)
-                except store.NotStoredError:
-                    run.close(made)
-                    raise
-            run.close(made)
+                forest = store.keep(self.engine.models, forest, replace=self.replace)
         with contextlib.suppress(UserWarning):  # where warnings are errors: the forest is paid for
             for doubt in doubts(forest):
                 warn(doubt, PublicFactWarning)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import weakref
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -17,15 +18,18 @@ from variants import some
 from visits import ready, visits
 
 import dpforest_duckdb
-from dpforest_duckdb import DpforestError, prepare
+from dpforest_duckdb import DpforestError, prepare, stored_forest
 from dpforest_duckdb.engine.connect import open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.models import DuckDBModels
 from dpforest_duckdb.engine.rows import DuckDBRows
+from dpforest_duckdb.ledger.entries import Closing
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest, load_forest
+from dpforest_duckdb.model.json_format import fingerprint
 from dpforest_duckdb.model.store import NotStoredError
 from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.progress import Phase
 
 
 @pytest.mark.parametrize("recipe", ["auto", "greedy-tree", "dpdf"])
@@ -112,6 +116,51 @@ def test_a_forest_that_cannot_be_stored_is_kept(
             prepare(con, "t", target="y", epsilon=1, name="t").execute()
         assert caught.value.forest.private
         assert [entry.state for entry in run.account.budget().entries] == ["done"] * 3
+
+
+@pytest.mark.filterwarnings("ignore::dpforest_duckdb.errors.NotPrivateWarning")
+@pytest.mark.parametrize(("seed", "hashes"), [(None, 1), (1, 0)], ids=["private", "seeded"])
+def test_a_run_interrupted_while_it_stores_its_forest_is_done(
+    con: duckdb.DuckDBPyConnection,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int | None,
+    hashes: int,
+) -> None:
+    """The forest may be stored by then: the ledger must know it, if it is private."""
+    write = DuckDBModels.write
+
+    def interrupted(*given: Any, **named: Any) -> None:
+        write(*given, **named)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(DuckDBModels, "write", interrupted)
+    visits(con)
+    run = ready(con, tmp_path, recipe="dpdf", name="risk", seed=seed)
+    with pytest.raises(KeyboardInterrupt):
+        run.execute()
+    chain, made = run.account.ledger.read(), fingerprint(stored_forest(con, "risk"))
+    (closing,) = (entry for entry in chain.entries if isinstance(entry, Closing))
+    assert (closing.state, closing.forest) == ("done", made * hashes)
+    assert run.account.budget().spent_epsilon == NANO
+
+
+@pytest.mark.parametrize(
+    ("error", "state"), [(KeyboardInterrupt, "interrupted"), (DpforestError, "failed")]
+)
+def test_a_run_that_ends_before_its_forest_is_finished_is_not_done(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, error: type[BaseException], state: str
+) -> None:
+    def stop(step: str) -> None:
+        if step == Phase.FINISH:
+            raise error("Stop.")
+
+    visits(con)
+    run = ready(con, tmp_path, recipe="dpdf", name="risk")
+    with pytest.raises(error):
+        run.execute(stop)
+    assert run.account.ledger.read().entries[-1].state == state
+    assert run.account.budget().spent_epsilon == NANO
 
 
 @pytest.mark.parametrize("named", [False, True])
