@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -29,7 +29,6 @@ from dpforest_duckdb.ledger.entries import (
     Budget,
     Charge,
     Debit,
-    Ending,
     Entry,
     Holder,
     folded,
@@ -37,7 +36,7 @@ from dpforest_duckdb.ledger.entries import (
 )
 from dpforest_duckdb.ledger.note import Note, has_note, note_in
 from dpforest_duckdb.ledger.vanished import may_be_renamed, vanished_named, vanished_tables
-from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
+from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 # The comment is committed just after the ledger. Writers of one database are threads of one
 # process, so this keeps another thread from meeting a comment that is not committed yet.
@@ -97,9 +96,9 @@ class Account(KeptAccount):
         return self.info.display
 
     @property
-    def holder(self) -> Holder:
-        """The table as the ledger knows it now, or as its first entry will record it."""
-        return self._identify(self.ledger.read(), self._current_info())
+    def columns(self) -> Collection[str]:
+        """The columns of the table when the account was opened."""
+        return self.info.columns
 
     def budget(self, seen: TableInfo | None = None) -> Budget:
         """Cap and spending of the table: as it is now, or as a transaction has `seen` it.
@@ -108,13 +107,6 @@ class Account(KeptAccount):
         """
         chain, info = self.ledger.read(), seen or self._current_info()
         return chain.budget(self._identify(chain, info).dataset)
-
-    def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
-        """The privacy unit that is asked for; by default that of the present cap, else the row."""
-        cap = self.budget().cap
-        return requested_unit(
-            column, rows, cap=cap.unit if cap else None, columns=self.info.columns
-        )
 
     def debit(self, charge: Charge) -> tuple[int, ...]:
         """Spend on the table, committed before this returns; the run's number, in a tuple.
@@ -158,11 +150,6 @@ class Account(KeptAccount):
                 f'Table "{self.info.display}" was replaced or changed after the debit, before its '
                 "rows were read: run again (the debit stays)."
             )
-
-    def close_run(self, runs: Sequence[int], state: Ending, forest: str = "") -> None:
-        """Record how the run of a debit ended, and its forest's hash; nothing is refunded."""
-        for run in runs:
-            self.ledger.close_run(run, state, forest)
 
     def set_cap(self, epsilon: int, delta: int, unit: PrivacyUnit, *, raise_cap: bool) -> Budget:
         """Cap the table; the database must be writable, because it stores the cap too."""
@@ -223,7 +210,7 @@ class Account(KeptAccount):
         except BaseException as error:
             if isinstance(entered, Debit):  # one that is not anchored
                 with contextlib.suppress(DpforestError):
-                    self.ledger.close_run(entered.seq, "failed")
+                    self.close_run((entered.seq,), "failed")
                 if isinstance(error, DpforestError):
                     raise after_debit(error) from None
             raise

@@ -6,7 +6,7 @@ which of them it is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -36,6 +36,11 @@ class AnyAccount(Protocol):
         """The name for people."""
 
     @property
+    def columns(self) -> Collection[str] | None:
+        """The columns that a privacy unit may be; None if they are not known."""
+        return None
+
+    @property
     def new_ledger(self) -> str:
         """Says that the ledger is new, if a wrong one would not be noticed."""
         return ""
@@ -55,6 +60,9 @@ class AnyAccount(Protocol):
 
     def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
         """The privacy unit that is asked for; by default that of the present cap, else the row."""
+        cap = self.budget().cap
+        known = (column or "",) if self.columns is None else self.columns
+        return requested_unit(column, rows, cap=cap.unit if cap else None, columns=known)
 
     def debit(self, charge: Charge) -> tuple[int, ...]:
         """Spend, committed before this returns; the numbers of the runs, one for each budget.
@@ -78,6 +86,7 @@ class AnyAccount(Protocol):
 
     def close_run(self, runs: Sequence[int], state: Ending, forest: str = "") -> None:
         """Record how the runs of a debit ended, and their forest's hash; nothing is refunded."""
+        return None
 
 
 class KeptAccount(AnyAccount, Protocol):
@@ -87,6 +96,12 @@ class KeptAccount(AnyAccount, Protocol):
 
     def set_cap(self, epsilon: int, delta: int, unit: PrivacyUnit, *, raise_cap: bool) -> Budget:
         """Cap the budget. Raises `BudgetError` as `Chain.set_cap`."""
+
+    def close_run(self, runs: Sequence[int], state: Ending, forest: str = "") -> None:
+        """Record the ends of all runs, or, with an error, of none."""
+        with self.ledger.writing() as chain:
+            for run in runs:
+                chain.close_run(run, state, forest)
 
 
 @dataclass(frozen=True)
@@ -100,16 +115,10 @@ class NoAccount(AnyAccount):
     def budget(self, seen: TableInfo | None = None) -> Budget:
         return Budget((), ())
 
-    def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
-        return requested_unit(column, rows, cap=None, columns=(column or "",))
-
     def debit(self, charge: Charge) -> tuple[int, ...]:
         return ()
 
     def check(self, chain: Chain, charge: Charge) -> None:
-        return None
-
-    def close_run(self, runs: Sequence[int], state: Ending, forest: str = "") -> None:
         return None
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.chain import Chain
-from dpforest_duckdb.ledger.entries import Ending, parse
+from dpforest_duckdb.ledger.entries import parse
 
 _WAIT_SECONDS = 30.0
 _APPLICATION = 0x64706664  # "dpfd" marks a SQLite file as a ledger
@@ -64,18 +64,6 @@ class Ledger:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).absolute()
-
-    def close_run(self, run: int, state: Ending, forest: str = "") -> None:
-        """Record how an open run ended, and the hash of the forest that it released.
-
-        Raises `DpforestError` for any other number.
-        """
-        with self.writing() as chain:
-            chain.close_run(run, state, forest)
-
-    def released(self, forest: str) -> bool:
-        """Whether a private run on any table released the forest with this hash."""
-        return self.read().released(forest)
 
     def read(self) -> Chain:
         """The entries as they are now; additions to them are not written."""

@@ -9,7 +9,7 @@ dataset: its earlier spending is added to the dataset's, and later runs on it ar
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from unicodedata import normalize
@@ -20,8 +20,8 @@ from dpforest_duckdb.errors import BudgetError, UsageError
 from dpforest_duckdb.ledger.accounts import KeptAccount
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.chain import Chain
-from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Charge, Ending, Holder
-from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
+from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Charge, Holder
+from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 
 def _nothing() -> None:
@@ -109,12 +109,6 @@ class DatasetAccount(KeptAccount):
             "A copy of these files, or the files under other names, would have a budget of its own."
         )
 
-    def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
-        """The privacy unit that is asked for; by default that of the present cap, else the row."""
-        cap = self.budget().cap
-        known = (column or "",) if self.columns is None else self.columns
-        return requested_unit(column, rows, cap=cap.unit if cap else None, columns=known)
-
     def debit(self, charge: Charge) -> tuple[int, ...]:
         """Spend on every budget, committed before this returns; the numbers of the runs.
 
@@ -130,12 +124,6 @@ class DatasetAccount(KeptAccount):
         self.refuse_capped_sources()
         for holder in self._debited(chain):
             chain.debit(holder, charge)
-
-    def close_run(self, runs: Sequence[int], state: Ending, forest: str = "") -> None:
-        """Record how the runs of one debit ended, and their forest's hash; nothing is refunded."""
-        with self.ledger.writing() as chain:
-            for run in runs:
-                chain.close_run(run, state, forest)
 
     def set_cap(self, epsilon: int, delta: int, unit: PrivacyUnit, *, raise_cap: bool) -> Budget:
         """Cap every budget: each file's own, or the dataset's."""

@@ -184,7 +184,7 @@ def _reason_to_withhold(account: AnyAccount, forest: ForestContent) -> str:
         return "The model is not private: a single row may have decided its figures."
     if account.ledger is None:
         return ""
-    known = account.ledger.released(fingerprint(forest))
+    known = account.ledger.read().released(fingerprint(forest))
     return "" if known else "The ledger has no private run that made this model."
 
 

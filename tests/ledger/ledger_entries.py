@@ -8,7 +8,7 @@ import pytest
 
 from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.ledger.book import Ledger
-from dpforest_duckdb.ledger.entries import Budget, Charge, Holder
+from dpforest_duckdb.ledger.entries import Budget, Charge, Ending, Holder
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
@@ -29,6 +29,11 @@ def debit(
     }
     with ledger.writing() as chain:
         return chain.debit(holder, Charge(epsilon, delta, **run | changes))
+
+
+def close_run(ledger: Ledger, run: int, state: Ending) -> None:
+    with ledger.writing() as chain:
+        chain.close_run(run, state)
 
 
 def set_cap(

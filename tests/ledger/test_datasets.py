@@ -12,7 +12,7 @@ from steps import charge
 
 from dpforest_duckdb import prepare, set_budget
 from dpforest_duckdb.domain.file import domain_from_mapping
-from dpforest_duckdb.errors import BudgetError, PublicFactWarning, UsageError
+from dpforest_duckdb.errors import BudgetError, DpforestError, PublicFactWarning, UsageError
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.privacy.amounts import NANO
@@ -48,6 +48,14 @@ def test_every_file_of_a_glob_is_debited_and_each_run_is_closed(ledger: Ledger) 
     for file in (A, B):
         assert [r.state for r in DatasetAccount(ledger, (file,)).budget().entries] == ["done"]
     assert spent(ledger, A) == spent(ledger, B) == NANO
+
+
+def test_the_runs_of_a_debit_are_closed_together_or_not_at_all(ledger: Ledger) -> None:
+    account = DatasetAccount(ledger, (A, B))
+    runs = spend(account)
+    with pytest.raises(DpforestError, match="no open run 99"):
+        account.close_run((runs[0], 99), "done")
+    assert [run.state for run in DatasetAccount(ledger, (A,)).budget().entries] == ["open"]
 
 
 def test_a_cap_on_one_file_refuses_the_whole_glob(ledger: Ledger) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ledger_entries import PLAN, ROW, VISITS, debit, holds, refusal, sentence, set_cap
+from ledger_entries import PLAN, ROW, VISITS, close_run, debit, holds, refusal, sentence, set_cap
 
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.book import Ledger
@@ -62,8 +62,8 @@ def test_a_run_is_recorded_without_a_cap(ledger: Ledger) -> None:
 
 def test_closing_a_run_gives_nothing_back(ledger: Ledger) -> None:
     first, second = debit(ledger, 2), debit(ledger, 3)
-    ledger.close_run(first, "failed")
-    ledger.close_run(second, "done")
+    close_run(ledger, first, "failed")
+    close_run(ledger, second, "done")
     budget = ledger.read().budget(VISITS.dataset)
     assert [run.state for run in budget.entries] == ["failed", "done"]
     assert budget.spent_epsilon == 5
@@ -71,10 +71,10 @@ def test_closing_a_run_gives_nothing_back(ledger: Ledger) -> None:
 
 def test_only_an_open_run_can_be_closed(ledger: Ledger) -> None:
     number = debit(ledger, 2)
-    ledger.close_run(number, "done")
+    close_run(ledger, number, "done")
     for wrong in (number, number + 1, 99):
         with pytest.raises(DpforestError) as caught:
-            ledger.close_run(wrong, "failed")
+            close_run(ledger, wrong, "failed")
         assert f"has no open run {wrong}" in sentence(caught)
 
 

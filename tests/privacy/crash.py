@@ -19,7 +19,6 @@ from shell import make, query, train
 from dpforest_duckdb.cli import main
 from dpforest_duckdb.engine.connect import open_database
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.model.forest import load_forest
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.training.prepare import prepare
@@ -109,7 +108,7 @@ def crashed(
     """
     shutil.copytree(home, into)
     db, out, log = into / "clinic.duckdb", into / "new.json", into / "steps"
-    before = Ledger(f"{db}.ledger").read().budget(_dataset(db)).spent_epsilon
+    before = _spent(db)
     rows = query(db, "SELECT count(*), hash(string_agg(visits::VARCHAR, '')) FROM visits")
     words = [str(w) for w in train(db, "--name", "new", "--out", out, "--depth", "2")]
     process = WARM.Process(target=_killed_at, args=(point, first, log, words))
@@ -121,8 +120,7 @@ def crashed(
     code = process.exitcode
     assert code in (0, -signal.SIGKILL), code
     steps = tuple(log.read_text().splitlines()) if log.exists() else ()
-    chain = Ledger(f"{db}.ledger").read()  # which checks the chain
-    spent = chain.budget(_dataset(db)).spent_epsilon - before
+    spent = _spent(db) - before
     assert spent in (0, NANO)
     assert spent == NANO or READS not in steps, "rows were read without a debit"
     stored = bool(query(db, "SELECT name FROM dpforest.models WHERE name = 'new'"))
@@ -139,9 +137,10 @@ def crashed(
     return Ending(steps, code == 0, spent, stored, out.exists(), left)
 
 
-def _dataset(db: Path) -> str:
+def _spent(db: Path) -> int:
+    """What was spent on the table, in nano-ε, after a check of the ledger's chain."""
     with open_database(db, read_only=True) as con:
-        return prepare(con, "visits", target="ill", epsilon=1).account.holder.dataset
+        return prepare(con, "visits", target="ill", epsilon=1).account.budget().spent_epsilon
 
 
 def home(folder: Path) -> Path:
