@@ -86,7 +86,7 @@ def codes() -> list[tuple[int, int, int]]:
 def conforms(subject: Subject) -> None:
     """Raise `AssertionError` for the first thing that an engine does not do."""
     info = a_table_is_resolved_with_its_columns(subject.engine)
-    a_note_is_kept_with_the_table(subject.engine, info)
+    a_comment_is_kept_with_the_table(subject.engine, info)
     models_are_stored_and_replaced(subject.engine)
     rows_are_counted(subject.engine, info)
     a_snapshot_shows_one_moment(subject, info)
@@ -94,7 +94,7 @@ def conforms(subject: Subject) -> None:
 
 
 def conforms_without_tables(subject: Subject) -> None:
-    """The same for rows in no table: there are no other tables, and no note is kept with them."""
+    """The same for rows in no table: there are no other tables, and no comment is kept."""
     engine = subject.engine
     info = engine.typed(engine.table("t"), DOMAIN, "who")
     assert info.columns.keys() == COLUMNS.keys()
@@ -140,11 +140,11 @@ def a_table_is_resolved_with_its_columns(engine: Engine) -> TableInfo:
     return info
 
 
-def a_note_is_kept_with_the_table(engine: Engine, info: TableInfo) -> None:
+def a_comment_is_kept_with_the_table(engine: Engine, info: TableInfo) -> None:
     text = "the user's\nour own: {\"a\": 'b'}"
-    with engine.budget_note(info) as note:
-        assert note.read().key == info.key
-        note.write(text)
+    with engine.stored_comment(info) as comment:
+        assert comment.read().key == info.key
+        comment.write(text)
     assert engine.table("t").comment == text
     with pytest.raises(DpforestError):
         written_and_failed(engine, info)
@@ -152,8 +152,8 @@ def a_note_is_kept_with_the_table(engine: Engine, info: TableInfo) -> None:
 
 
 def written_and_failed(engine: Engine, info: TableInfo) -> None:
-    with engine.budget_note(info) as note:
-        note.write("never")
+    with engine.stored_comment(info) as comment:
+        comment.write("never")
         engine.table("no_such_table")
 
 

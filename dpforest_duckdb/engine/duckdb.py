@@ -72,7 +72,7 @@ class DuckDBEngine(Statements):
             raise self._missing(name, [row[:3] for row in rows])
         if len(matches) > 1:
             raise DpforestError(f'"{name}" names several tables: write schema.table.')
-        catalog, schema, table, temporary, note, kind = matches[0]
+        catalog, schema, table, temporary, comment, kind = matches[0]
         if kind == "view":
             raise DpforestError(
                 f'"{name}" is a view, and views have no budget: name the table that it reads.'
@@ -82,7 +82,7 @@ class DuckDBEngine(Statements):
         if temporary:
             raise DpforestError(f'"{name}" is a temporary table: store it as a table first.')
         self._refuse_foreign(name, catalog)
-        return self._info(catalog, schema, table, note)
+        return self._info(catalog, schema, table, comment)
 
     def _refuse_foreign(self, name: str, catalog: str) -> None:
         """Refuse a table of PostgreSQL, MySQL or DuckLake, where a budget cannot be anchored."""
@@ -185,12 +185,12 @@ class DuckDBEngine(Statements):
         return Home(path or "", bool(read_only), name)
 
     @contextlib.contextmanager
-    def budget_note(self, table: TableInfo) -> Iterator[DuckDBNote]:
+    def stored_comment(self, table: TableInfo) -> Iterator[DuckDBComment]:
         """A table's comment, read and replaced in one transaction, committed at the end."""
         with self._cursor() as cursor:
-            note = DuckDBNote(self, cursor, table)
-            yield note
-            note.commit()
+            comment = DuckDBComment(self, cursor, table)
+            yield comment
+            comment.commit()
 
     def refuse_unseen(self, table: TableInfo, columns: Collection[str] = ()) -> None:
         """Raise `DpforestError` while the user's connection has an open transaction, and for
@@ -288,7 +288,7 @@ class DuckDBEngine(Statements):
             yield snapshot
 
 
-class DuckDBNote:
+class DuckDBComment:
     """The comment of a table, in a transaction on a connection of our own."""
 
     exclusive = True
@@ -305,12 +305,12 @@ class DuckDBNote:
         """The table as it is now. Raises `DpforestError` if it no longer exists."""
         return self._engine.table_seen_by(self._cursor, self._table)
 
-    def write(self, note: str) -> None:
+    def write(self, text: str) -> None:
         """Replace the comment. Raises `BudgetError` while another transaction changes the table."""
         dialect, table = self._engine.dialect, self._table
         name = dialect.ident(table.catalog, table.schema, table.name)
         try:
-            self._engine.run(f"COMMENT ON TABLE {name} IS {dialect.text(note)}", on=self._cursor)
+            self._engine.run(f"COMMENT ON TABLE {name} IS {dialect.text(text)}", on=self._cursor)
         except DpforestError:
             raise BudgetError(
                 f'The comment of table "{table.display}", which keeps its budget, cannot be '

@@ -31,7 +31,7 @@ from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
 from dpforest_duckdb.engine.statements import Statements
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.ledger.anchor import BudgetNote, Home
+from dpforest_duckdb.ledger.anchor import Home, StoredComment
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
 
@@ -155,7 +155,7 @@ class SourceEngine:
     def tables(self, catalog: str) -> list[TableInfo]:
         return []
 
-    def budget_note(self, table: TableInfo) -> AbstractContextManager[BudgetNote]:
+    def stored_comment(self, table: TableInfo) -> AbstractContextManager[StoredComment]:
         """Raises `DpforestError`: nothing can be stored with these rows."""
         raise DpforestError(
             f'"{table.display}" is no table, so its budget is not stored with it: name a ledger '

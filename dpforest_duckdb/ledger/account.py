@@ -21,7 +21,7 @@ from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.errors import BudgetError, DpforestError, UnanchoredWarning, after_debit, warn
 from dpforest_duckdb.ledger.accounts import KeptAccount
-from dpforest_duckdb.ledger.anchor import Anchor, BudgetNote, UnanchoredError
+from dpforest_duckdb.ledger.anchor import Anchor, StoredComment, UnanchoredError
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.ledger.entries import (
@@ -82,7 +82,7 @@ class Account(KeptAccount):
         other = default if place.path and not beside else None
         account = Account(engine, info, book, home, not place.read_only, other)
         account._refuse_other_cap(info)
-        account._dataset_of(book.read(), info)
+        account._known_id(book.read(), info)
         return account
 
     @property
@@ -106,7 +106,7 @@ class Account(KeptAccount):
         Raises `BudgetError` if it may be a vanished capped table under a new name.
         """
         chain, info = self.ledger.read(), seen or self._current_info()
-        return chain.budget(self._identify(chain, info).dataset)
+        return chain.budget(self._identify(chain, info).budget_id)
 
     def debit(self, charge: Charge) -> tuple[int, ...]:
         """Spend on the table, committed before this returns; the run's number, in a tuple.
@@ -123,7 +123,7 @@ class Account(KeptAccount):
                 )
             self._refuse_other_cap(info)
             holder = self._identify(chain, info)
-            self._refuse_unanchored(chain.budget(holder.dataset), info)
+            self._refuse_unanchored(chain.budget(holder.budget_id), info)
             return (chain.debit(holder, charge),), holder
 
         return self._enter(spend)
@@ -132,7 +132,7 @@ class Account(KeptAccount):
         """Raise what `debit` would raise about the budget; else add the run to `chain` only."""
         info = self._current_info()
         holder = self._identify(chain, info)
-        self._refuse_unanchored(chain.budget(holder.dataset), info)
+        self._refuse_unanchored(chain.budget(holder.budget_id), info)
         chain.debit(holder, charge)
 
     def refuse_replaced(self, runs: Sequence[int], seen: TableInfo | None) -> None:
@@ -144,8 +144,11 @@ class Account(KeptAccount):
         if seen is None:
             return
         chain = self.ledger.read()
-        dataset = self._identify(chain, seen).dataset
-        if any(chain.debited(run) != dataset for run in runs) or seen.columns != self.info.columns:
+        budget_id = self._identify(chain, seen).budget_id
+        if (
+            any(chain.debited(run) != budget_id for run in runs)
+            or seen.columns != self.info.columns
+        ):
             raise DpforestError(
                 f'Table "{self.info.display}" was replaced or changed after the debit, before its '
                 "rows were read: run again (the debit stays)."
@@ -157,7 +160,7 @@ class Account(KeptAccount):
         def cap(chain: Chain, info: TableInfo) -> tuple[Budget, Holder]:
             holder = self._identify(chain, info)
             chain.set_cap(holder, epsilon, delta, unit, raise_cap=raise_cap)
-            return chain.budget(holder.dataset), holder
+            return chain.budget(holder.budget_id), holder
 
         self._refuse_read_only()
         return self._enter(cap)
@@ -170,14 +173,14 @@ class Account(KeptAccount):
         """
 
         def move(chain: Chain, info: TableInfo) -> tuple[Budget, Holder]:
-            if self._dataset_of(chain, info):
+            if self._known_id(chain, info):
                 raise DpforestError(
                     f'Table "{info.display}" has a budget of its own: name another with --to.'
                 )
             lost = vanished_named(self._vanished(chain), vanished)
-            holder = Holder(lost.dataset, info.display, self._place)
+            holder = Holder(lost.budget_id, info.display, self._place)
             chain.move(holder)
-            return chain.budget(holder.dataset), holder
+            return chain.budget(holder.budget_id), holder
 
         self._refuse_read_only()
         return self._enter(move)
@@ -196,17 +199,17 @@ class Account(KeptAccount):
         """
         entered: Entry | None = None
         try:
-            with _ONE_WRITER, self.engine.budget_note(self.info) as note:
+            with _ONE_WRITER, self.engine.stored_comment(self.info) as comment:
                 with self.ledger.writing() as chain:
-                    info = note.read()
+                    info = comment.read()
                     found, holder = enter(chain, info)
                     stored = self.writable and _store(
-                        note, _anchored(info.comment, chain, holder), chain, holder
+                        comment, _anchored(info.comment, chain, holder), chain, holder
                     )
                     newest = chain.entries[-1]
                 entered = newest
-                if stored and not note.exclusive:
-                    self._anchor_newest(note, holder)
+                if stored and not comment.exclusive:
+                    self._anchor_newest(comment, holder)
         except BaseException as error:
             if isinstance(entered, Debit):  # one that is not anchored
                 with contextlib.suppress(DpforestError):
@@ -216,42 +219,42 @@ class Account(KeptAccount):
             raise
         return found
 
-    def _anchor_newest(self, note: BudgetNote, holder: Holder) -> None:
+    def _anchor_newest(self, comment: StoredComment, holder: Holder) -> None:
         """Anchor the newest entry while no other process can add one.
 
         Else the anchor of an earlier entry could replace that of a later one, or its cap.
         """
         with self.ledger.writing() as chain:
-            note.write(_anchored(note.read().comment, chain, holder))
-            note.commit()
+            comment.write(_anchored(comment.read().comment, chain, holder))
+            comment.commit()
 
     def _current_info(self) -> TableInfo:
-        with self.engine.budget_note(self.info) as note:
-            return note.read()
+        with self.engine.stored_comment(self.info) as comment:
+            return comment.read()
 
     @property
     def _place(self) -> str:
         return table_place(self.info, self.home)
 
-    def _dataset_of(self, chain: Chain, info: TableInfo) -> str | None:
-        """The table's id, by its comment or by its place; None if it is new.
+    def _known_id(self, chain: Chain, info: TableInfo) -> str | None:
+        """The id of the table's budget, by its comment or by its place; None if it is new.
 
         Raises `DpforestError` if comment and ledger contradict each other.
         """
         note = note_in(info)
-        if note and chain.dataset_at(note.head) != note.dataset:
+        if note and chain.budget_id_at(note.head) != note.budget_id:
             gone = "" if self.ledger.path.exists() else " is not there, so it"
             raise DpforestError(
                 f"The ledger at {self.ledger.path}{gone} does not hold the last debit of table "
                 f'"{info.display}": restore it, or name the right one with --ledger.'
             )
-        dataset = note.dataset if note else chain.find(self._place, self.home)
-        if note and note.cap and chain.budget(note.dataset).cap is None:
+        budget_id = note.budget_id if note else chain.find(self._place, self.home)
+        if note and note.cap and chain.budget(note.budget_id).cap is None:
             raise DpforestError(
                 f'The ledger at {self.ledger.path} has no cap for table "{info.display}", which '
                 "has one: restore it, or name the right one with --ledger."
             )
-        return dataset
+        return budget_id
 
     def _identify(self, chain: Chain, info: TableInfo) -> Holder:
         """The table as the ledger knows it; a new table gets a new id.
@@ -260,13 +263,13 @@ class Account(KeptAccount):
         and those with the anchor of a table at another place. Each may be the vanished table, which
         was renamed without its comment or with the comment of another table.
         """
-        dataset = self._dataset_of(chain, info)
+        budget_id = self._known_id(chain, info)
         anchored = note_in(info) is not None
-        if not anchored or folded(chain.place_of(str(dataset)) or "", self.home) != self._place:
+        if not anchored or folded(chain.place_of(str(budget_id)) or "", self.home) != self._place:
             for lost in self._vanished(chain)[:1]:
                 here = folded(lost.place, self.home) == self._place
-                raise may_be_renamed(lost, info, new=dataset is None, here=here)
-        return Holder(dataset or secrets.token_hex(16), info.display, self._place)
+                raise may_be_renamed(lost, info, new=budget_id is None, here=here)
+        return Holder(budget_id or secrets.token_hex(16), info.display, self._place)
 
     def _vanished(self, chain: Chain) -> list[Holder]:
         return vanished_tables(chain, self.engine, self.info.catalog, self.home)
@@ -312,16 +315,16 @@ class Account(KeptAccount):
             )
 
 
-def _store(note: BudgetNote, anchor: str, chain: Chain, holder: Holder) -> bool:
-    """Store an anchor with a table, and return whether that worked.
+def _store(comment: StoredComment, text: str, chain: Chain, holder: Holder) -> bool:
+    """Store a text with an anchor as a table's comment, and return whether that worked.
 
     If nothing can ever be stored with the table: raises `UnanchoredError` if the table has a cap,
     else warns with `UnanchoredWarning`.
     """
     try:
-        note.write(anchor)
+        comment.write(text)
     except UnanchoredError as error:
-        if chain.budget(holder.dataset).cap:
+        if chain.budget(holder.budget_id).cap:
             raise
         warn(str(error), UnanchoredWarning)
         return False
@@ -330,8 +333,8 @@ def _store(note: BudgetNote, anchor: str, chain: Chain, holder: Holder) -> bool:
 
 def _anchored(comment: str, chain: Chain, holder: Holder) -> str:
     """A table's comment with id, head and cap after the user's text."""
-    cap = chain.budget(holder.dataset).cap
-    note = Note(holder.dataset, chain.head, (cap.epsilon, cap.delta) if cap else None)
+    cap = chain.budget(holder.budget_id).cap
+    note = Note(holder.budget_id, chain.head, (cap.epsilon, cap.delta) if cap else None)
     return note.after(comment)
 
 

@@ -1,7 +1,8 @@
-"""What the account of a table needs from an engine: its place, and a note stored with it.
+"""What the account of a table needs from an engine: its place, and a comment stored with it.
 
-The note has the id of the table's budget, the head of the ledger's hash chain and the cap, so that
-they follow the table through renames and copies of its database.
+The comment carries a note (`note.py`), after the user's own text: the id of the table's budget, the
+head of the ledger's hash chain and the cap. So they follow the table through renames and copies of
+its database.
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ class UnanchoredError(BudgetError):
     """Nothing can be stored with a table, so its budget is in the ledger alone."""
 
 
-class BudgetNote(Protocol):
-    """The note stored with a table, within one transaction of its database.
+class StoredComment(Protocol):
+    """The comment stored with a table, within one transaction of its database.
 
-    `exclusive` says that no other process can write the note at the same time.
+    `exclusive` says that no other process can write it at the same time.
     """
 
     exclusive: bool
 
     def read(self) -> TableInfo:
-        """The table as it is now, with its note. Raises `DpforestError` if it no longer exists."""
+        """The table and its comment now. Raises `DpforestError` if it no longer exists."""
 
-    def write(self, note: str) -> None:
-        """Replace the note. Raises `BudgetError`, before anything is debited, if it cannot be
-        written: `UnanchoredError` if it never can.
+    def write(self, text: str) -> None:
+        """Replace all of the comment. Raises `BudgetError`, before anything is debited, if it
+        cannot be written: `UnanchoredError` if it never can.
         """
 
     def commit(self) -> None:
@@ -57,7 +58,7 @@ class Anchor(Protocol):
         """The place of a table."""
 
     def tables(self, catalog: str) -> list[TableInfo]:
-        """The base tables of a database, with their notes."""
+        """The base tables of a database, with their comments."""
 
-    def budget_note(self, table: TableInfo) -> AbstractContextManager[BudgetNote]:
-        """The note of a table; changes are committed at the end, or rolled back after an error."""
+    def stored_comment(self, table: TableInfo) -> AbstractContextManager[StoredComment]:
+        """A table's comment; changes are committed at the end, or rolled back after an error."""

@@ -95,14 +95,14 @@ class Chain:
         self.rows.append(row)
         self.entries.append(entry)
 
-    def budget(self, dataset: str) -> Budget:
+    def budget(self, budget_id: str) -> Budget:
         caps: list[Cap] = []
         runs: dict[int, Debit] = {}
         for entry in self.entries:
             if isinstance(entry, Closing):
                 if entry.run in runs:
                     runs[entry.run] = replace(runs[entry.run], state=entry.state)
-            elif entry.holder.dataset == dataset:
+            elif entry.holder.budget_id == budget_id:
                 if isinstance(entry, Cap):
                     caps.append(entry)
                 elif isinstance(entry, Debit):
@@ -122,37 +122,37 @@ class Chain:
             if isinstance(entry, Closing)
         )
 
-    def dataset_at(self, head: str) -> str | None:
-        """The dataset of the entry whose hash is `head`; None if this ledger does not have it.
+    def budget_id_at(self, head: str) -> str | None:
+        """The budget's id in the entry whose hash is `head`; None if this ledger does not have it.
 
         Then the ledger was cut off, restored or replaced after `head` was stored with the table.
         """
         for row, entry in zip(self.rows, self.entries, strict=True):
             if row[3] == head and not isinstance(entry, Closing):
-                return entry.holder.dataset
+                return entry.holder.budget_id
         return None
 
     def debited(self, run: int) -> str | None:
-        """The dataset that a run was debited from."""
+        """The id of the budget that a run was debited from."""
         for entry in self.entries:
             if isinstance(entry, Debit) and entry.seq == run:
-                return entry.holder.dataset
+                return entry.holder.budget_id
         return None
 
-    def place_of(self, dataset: str) -> str | None:
-        """Where a dataset was last seen."""
-        found = (e.holder.place for e in reversed(self.placed) if e.holder.dataset == dataset)
+    def place_of(self, budget_id: str) -> str | None:
+        """Where the holder of a budget was last seen."""
+        found = (e.holder.place for e in reversed(self.placed) if e.holder.budget_id == budget_id)
         return next(found, None)
 
     def find(self, place: str, home: str | None = None) -> str | None:
-        """The dataset id last seen at a place, for what cannot store its id; None for a new one.
+        """The budget's id last seen at a place, for what cannot store it; None for a new one.
 
         The place of a table is a `folded` one, in the database at `home`.
         """
         for entry in reversed(self.placed):
             known = entry.holder.place
             if (known if home is None else folded(known, home)) == place:
-                return entry.holder.dataset
+                return entry.holder.budget_id
         return None
 
     def capped(self) -> list[Holder]:
@@ -161,14 +161,14 @@ class Chain:
         caps: set[str] = set()
         retired: set[str] = set()
         for entry in self.placed:
-            dataset = entry.holder.dataset
-            last[dataset] = entry.holder
-            retired.discard(dataset)  # a later entry brings a retired table back
+            budget_id = entry.holder.budget_id
+            last[budget_id] = entry.holder
+            retired.discard(budget_id)  # a later entry brings a retired table back
             if isinstance(entry, Retired):
-                retired.add(dataset)
+                retired.add(budget_id)
             elif isinstance(entry, Cap):
-                caps.add(dataset)
-        return [holder for dataset, holder in last.items() if dataset in caps - retired]
+                caps.add(budget_id)
+        return [holder for budget_id, holder in last.items() if budget_id in caps - retired]
 
     def set_cap(
         self, holder: Holder, epsilon: int, delta: int, unit: PrivacyUnit, *, raise_cap: bool
@@ -180,7 +180,7 @@ class Chain:
         cap's once something is spent, and if earlier runs had another unit or were not private.
         """
         cap = Cap(self.next, _now(), holder, epsilon, delta, unit)
-        check_cap(cap, self.budget(holder.dataset), raise_cap)
+        check_cap(cap, self.budget(holder.budget_id), raise_cap)
         self.add(cap)
 
     def debit(self, holder: Holder, charge: Charge) -> int:
@@ -196,7 +196,7 @@ class Chain:
             holder=holder,
             versions=_versions(),
         )
-        check_debit(debit, self.budget(holder.dataset))
+        check_debit(debit, self.budget(holder.budget_id))
         self.add(debit)
         return debit.seq
 

@@ -71,7 +71,7 @@ class DatasetAccount(KeptAccount):
         Raises `BudgetError` if a file cannot join the dataset.
         """
         chain = self.ledger.read()
-        return min((chain.budget(holder.dataset) for holder in self._debited(chain)), key=_room)
+        return min((chain.budget(holder.budget_id) for holder in self._debited(chain)), key=_room)
 
     @property
     def new_ledger(self) -> str:
@@ -141,24 +141,24 @@ class DatasetAccount(KeptAccount):
             for file in self.files:
                 _join(chain, file, named)
             found = [named]
-        return list({holder.dataset: holder for holder in found}.values())
+        return list({holder.budget_id: holder for holder in found}.values())
 
 
 def capped_files(ledger: Ledger, dataset: str) -> bool:
     """Whether a file has a cap in this ledger, by itself or in another dataset than this one."""
     chain = ledger.read()
-    of_files = {e.holder.dataset for e in chain.placed if e.holder.place.startswith(FILE)}
-    capped = {holder.dataset for holder in chain.capped()}
+    of_files = {e.holder.budget_id for e in chain.placed if e.holder.place.startswith(FILE)}
+    capped = {holder.budget_id for holder in chain.capped()}
     return bool((capped & of_files) - {chain.find(_place_of(dataset))})
 
 
 def _holder(chain: Chain, place: str, name: str) -> Holder:
     """The budget at a place; one that was never seen gets a new budget."""
-    dataset = chain.find(place)
-    if dataset is None:
+    budget_id = chain.find(place)
+    if budget_id is None:
         return Holder(secrets.token_hex(16), name, place)
-    first = _first(chain, dataset)
-    return first if first.place.startswith(DATASET) else Holder(dataset, name, place)
+    first = _first(chain, budget_id)
+    return first if first.place.startswith(DATASET) else Holder(budget_id, name, place)
 
 
 def _place_of(dataset: str) -> str:
@@ -166,9 +166,9 @@ def _place_of(dataset: str) -> str:
     return DATASET + normalize("NFKC", normalize("NFKC", dataset).strip().casefold())
 
 
-def _first(chain: Chain, dataset: str) -> Holder:
+def _first(chain: Chain, budget_id: str) -> Holder:
     """The holder of a budget in its first entry; for a dataset, that is the dataset, not a file."""
-    return next(e.holder for e in chain.placed if e.holder.dataset == dataset)
+    return next(e.holder for e in chain.placed if e.holder.budget_id == budget_id)
 
 
 def _join(chain: Chain, file: Path, named: Holder) -> None:
@@ -179,7 +179,7 @@ def _join(chain: Chain, file: Path, named: Holder) -> None:
     """
     place = FILE + str(file)
     present = chain.find(place)
-    if present == named.dataset:
+    if present == named.budget_id:
         return
     if chain.find(named.place) is None:
         chain.move(named)

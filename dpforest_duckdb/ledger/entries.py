@@ -19,7 +19,8 @@ from dpforest_duckdb.domain.table import TableInfo, quoted_name
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
-_HOLDER = "table"  # what a ledger's file calls the holder of a budget
+# what a ledger's file calls the holder of a budget, and the budget's id
+_HOLDER, _BUDGET_ID = "table", "dataset"
 Ending = Literal["done", "failed", "interrupted"]
 State = Literal["open", "done", "failed", "interrupted"]
 # prefixes of the places of budgets that belong to no table
@@ -48,11 +49,11 @@ def folded(place: str, home: str) -> str:
 class Holder:
     """What has a budget: a table, a file or a dataset, as the ledger knows it.
 
-    `dataset` is the opaque id of its budget. `name` is for people only, and `place`
+    `budget_id` is opaque. `name` is for people only, and `place`
     ("path::schema.table") is what `Chain.find` looks up.
     """
 
-    dataset: str
+    budget_id: str
     name: str
     place: str
 
@@ -238,7 +239,8 @@ def canonical(entry: Entry) -> str:
     """The JSON text of an entry, which is hashed and stored."""
     content = {"kind": entry.kind, **asdict(entry)}
     if "holder" in content:
-        content[_HOLDER] = content.pop("holder")
+        holder = content.pop("holder")
+        content[_HOLDER] = {_BUDGET_ID: holder.pop("budget_id"), **holder}
     return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -248,7 +250,8 @@ def parse(content: str) -> Entry:
     kind = fields.pop("kind")
     if kind == Closing.kind:
         return Closing(**fields)
-    holder = Holder(**fields.pop(_HOLDER))
+    known = fields.pop(_HOLDER)
+    holder = Holder(known.pop(_BUDGET_ID), **known)
     if kind == Moved.kind:
         return Moved(holder=holder, **fields)
     if kind == Retired.kind:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.errors import DpforestError
 
 _MARK = "dpforest-budget: "
+_BUDGET_ID = "dataset"  # what the line calls the id
 _LINE = re.compile(rf"(?:\A|\n){_MARK}[^\n]*")
 
 
@@ -20,13 +21,14 @@ _LINE = re.compile(rf"(?:\A|\n){_MARK}[^\n]*")
 class Note:
     """What a table's comment says about its budget: `cap` is (nano-ε, atto-δ), None without one."""
 
-    dataset: str
+    budget_id: str
     head: str
     cap: tuple[int, int] | None
 
     def after(self, comment: str) -> str:
         """The comment with this note after the user's text, in the place of an earlier note."""
-        text, note = _LINE.sub("", comment), _MARK + json.dumps(asdict(self))
+        fields = {_BUDGET_ID: self.budget_id, "head": self.head, "cap": self.cap}
+        text, note = _LINE.sub("", comment), _MARK + json.dumps(fields)
         if comment.startswith(_MARK):  # what came after the note begins the comment now
             text = text.removeprefix("\n")
         return f"{text}\n{note}" if text else note
@@ -58,15 +60,15 @@ def same_budget(first: TableInfo, second: TableInfo | None) -> bool:
     if second is None or first.columns != second.columns:
         return False
     notes = [note_in(table) for table in (first, second)]
-    return len({note and note.dataset for note in notes}) == 1
+    return len({note and note.budget_id for note in notes}) == 1
 
 
 def _read(found: object) -> Note:
     match found:
-        case {"dataset": str(dataset), "head": str(head), **others}:
+        case {"dataset": str(budget_id), "head": str(head), **others}:
             match others.get("cap"):
                 case None:
-                    return Note(dataset, head, None)
+                    return Note(budget_id, head, None)
                 case [int(epsilon), int(delta)]:
-                    return Note(dataset, head, (epsilon, delta))
+                    return Note(budget_id, head, (epsilon, delta))
     raise ValueError("no note")

@@ -30,13 +30,13 @@ def vanished_tables(chain: Chain, engine: Anchor, catalog: str, home: str) -> li
     for info in engine.tables(catalog) if capped else ():
         note = note_in(info)
         place = table_place(info, home)
-        present.add(note.dataset if note else chain.find(place, home))
+        present.add(note.budget_id if note else chain.find(place, home))
     lost = []
     for holder in capped:
         if holder.place.startswith((FILE, DATASET)):
             continue
         here = folded(holder.place, home).startswith(f"{home}::")
-        if (here or _database_is_gone(holder.place)) and holder.dataset not in present:
+        if (here or _database_is_gone(holder.place)) and holder.budget_id not in present:
             lost.append(holder)
     return lost
 

@@ -41,7 +41,7 @@ def set_cap(
 ) -> Budget:
     with ledger.writing() as chain:
         chain.set_cap(holder, epsilon, delta, unit, **{"raise_cap": False} | raised)
-    return chain.budget(holder.dataset)
+    return chain.budget(holder.budget_id)
 
 
 def sentence(caught: pytest.ExceptionInfo[DpforestError]) -> str:
@@ -64,4 +64,4 @@ def refusal(ledger: Ledger, epsilon: int, delta: int = 0, **changes: Any) -> str
 
 def holds(ledger: Ledger, anchor: str) -> bool:
     """Whether the account of a table with this anchor accepts the ledger."""
-    return ledger.read().dataset_at(anchor) is not None
+    return ledger.read().budget_id_at(anchor) is not None

@@ -371,8 +371,8 @@ def test_a_model_with_more_rows_per_unit_than_any_run_allows_is_refused(db: Path
     assert Path(f"{db}.ledger").read_bytes() == spent
 
 
-class SharedNote:
-    """A note that several processes write, each when it commits."""
+class SharedComment:
+    """A comment that several processes write, each when it commits."""
 
     exclusive = False
     comment = ""
@@ -381,13 +381,13 @@ class SharedNote:
         self.info, self.written = info, ""
 
     def read(self) -> TableInfo:
-        return replace(self.info, comment=SharedNote.comment)
+        return replace(self.info, comment=SharedComment.comment)
 
-    def write(self, note: str) -> None:
-        self.written = note
+    def write(self, text: str) -> None:
+        self.written = text
 
     def commit(self) -> None:
-        SharedNote.comment, self.written = self.written or SharedNote.comment, ""
+        SharedComment.comment, self.written = self.written or SharedComment.comment, ""
 
 
 class SharedTable:
@@ -400,13 +400,13 @@ class SharedTable:
         return Home("", read_only=False)
 
     def tables(self, catalog: str) -> list[TableInfo]:
-        return [replace(self.info, comment=SharedNote.comment)]
+        return [replace(self.info, comment=SharedComment.comment)]
 
     @contextmanager
-    def budget_note(self, table: TableInfo) -> Iterator[SharedNote]:
-        note = SharedNote(self.info)
-        yield note
-        note.commit()
+    def stored_comment(self, table: TableInfo) -> Iterator[SharedComment]:
+        comment = SharedComment(self.info)
+        yield comment
+        comment.commit()
 
 
 def test_the_anchor_of_an_earlier_debit_does_not_replace_that_of_a_later_one(
@@ -414,7 +414,7 @@ def test_the_anchor_of_an_earlier_debit_does_not_replace_that_of_a_later_one(
 ) -> None:
     """Another process debits, and sets a cap, just after the ledger has this one's debit."""
     monkeypatch.setattr("dpforest_duckdb.ledger.account._ONE_WRITER", nullcontext())
-    monkeypatch.setattr(SharedNote, "comment", "")
+    monkeypatch.setattr(SharedComment, "comment", "")
     ours, other = (
         Account.of(SharedTable(), SharedTable().info, tmp_path / "book") for _ in range(2)
     )
@@ -431,7 +431,7 @@ def test_the_anchor_of_an_earlier_debit_does_not_replace_that_of_a_later_one(
 
     monkeypatch.setattr(Ledger, "writing", overtaken)
     spend(ours)
-    kept = json.loads(SharedNote.comment.partition(": ")[2])
+    kept = json.loads(SharedComment.comment.partition(": ")[2])
     assert kept["cap"] == [9 * NANO, 0]
     assert kept["head"] == ours.ledger.read().head
     assert ours.budget().spent_epsilon == 2 * NANO

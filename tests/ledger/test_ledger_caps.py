@@ -26,7 +26,7 @@ PERSON = PrivacyUnit("person_id", 3)
 
 
 def test_nothing_is_created_before_the_first_write(ledger: Ledger) -> None:
-    budget = ledger.read().budget(VISITS.dataset)
+    budget = ledger.read().budget(VISITS.budget_id)
     assert (budget.cap, budget.spent_epsilon, budget.left_epsilon) == (None, 0, None)
     assert budget.entries == ()
     assert ledger.read().head == ""
@@ -40,7 +40,7 @@ def test_nothing_is_created_before_the_first_write(ledger: Ledger) -> None:
 def test_a_run_is_recorded_without_a_cap(ledger: Ledger) -> None:
     number = debit(ledger, NANO, 5, unit=PERSON)
     debit(ledger, 7, holder=OTHER)
-    budget = ledger.read().budget(VISITS.dataset)
+    budget = ledger.read().budget(VISITS.budget_id)
     (run,) = budget.entries
     assert (run.seq, run.epsilon, run.delta, run.unit, run.state) == (
         number,
@@ -64,7 +64,7 @@ def test_closing_a_run_gives_nothing_back(ledger: Ledger) -> None:
     first, second = debit(ledger, 2), debit(ledger, 3)
     close_run(ledger, first, "failed")
     close_run(ledger, second, "done")
-    budget = ledger.read().budget(VISITS.dataset)
+    budget = ledger.read().budget(VISITS.budget_id)
     assert [run.state for run in budget.entries] == ["failed", "done"]
     assert budget.spent_epsilon == 5
 
@@ -82,7 +82,7 @@ def test_three_tenths_fit_exactly(ledger: Ledger) -> None:
     set_cap(ledger, VISITS, nano_epsilon(0.3, cap=True), 0, ROW)
     for _ in range(3):
         debit(ledger, nano_epsilon(0.1))
-    assert ledger.read().budget(VISITS.dataset).left_epsilon == 0
+    assert ledger.read().budget(VISITS.budget_id).left_epsilon == 0
     assert "needs ε = 0.000000001 but only 0 of the cap of 0.3" in refusal(ledger, 1)
 
 
@@ -103,7 +103,7 @@ def test_a_refusal_says_what_is_asked_and_left(ledger: Ledger) -> None:
 def test_sums_beyond_64_bits(ledger: Ledger) -> None:
     for _ in range(12):
         debit(ledger, NANO, ATTO - 1)
-    assert ledger.read().budget(VISITS.dataset).spent_delta == 12 * (ATTO - 1)
+    assert ledger.read().budget(VISITS.budget_id).spent_delta == 12 * (ATTO - 1)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_a_cap_that_protects_less_needs_the_flag(ledger: Ledger) -> None:
         set_cap(ledger, VISITS, NANO, 0, PrivacyUnit("visit", 3))  # may differ in each row
     set_cap(ledger, VISITS, NANO, 0, PrivacyUnit("PERSON_ID", 1))
     set_cap(ledger, VISITS, NANO, 0, PERSON)
-    assert ledger.read().budget(VISITS.dataset).cap.unit == PERSON
+    assert ledger.read().budget(VISITS.budget_id).cap.unit == PERSON
     set_cap(ledger, VISITS, NANO, 0, ROW, raise_cap=True)
     set_cap(ledger, VISITS, NANO, 0, PERSON)  # persons again are no raise
 
@@ -232,7 +232,7 @@ def test_no_cap_after_runs_it_cannot_count(ledger: Ledger) -> None:
         with pytest.raises(BudgetError, match=r"some runs .* and some .* no cap"):
             set_cap(ledger, VISITS, NANO, 0, unit)
     debit(ledger, 1, holder=OTHER, private=False)
-    assert not ledger.read().budget(OTHER.dataset).entries[0].private
+    assert not ledger.read().budget(OTHER.budget_id).entries[0].private
     with pytest.raises(BudgetError) as caught:
         set_cap(ledger, OTHER, NANO, 0, ROW)
     assert "was not private, so no cap can count it" in sentence(caught)
@@ -243,9 +243,9 @@ def test_a_renamed_table_keeps_its_budget(ledger: Ledger) -> None:
     renamed = replace(VISITS, name="visits_2026", place="/data/b.duckdb::main.visits_2026")
     debit(ledger, NANO, holder=renamed)
     assert 'for table "visits_2026"' in refusal(ledger, 1, holder=renamed)
-    assert ledger.read().find(renamed.place) == ledger.read().find(VISITS.place) == VISITS.dataset
+    assert ledger.read().find(renamed.place) == ledger.read().find(VISITS.place) == VISITS.budget_id
     debit(ledger, 1, holder=replace(OTHER, place=VISITS.place))
-    assert ledger.read().find(VISITS.place) == OTHER.dataset
+    assert ledger.read().find(VISITS.place) == OTHER.budget_id
 
 
 actions = st.lists(
@@ -261,7 +261,7 @@ def test_no_sequence_grants_more_than_the_cap(steps: list[tuple[str, int, int]])
         ledger = Ledger(Path(folder) / "ledger")
         granted_epsilon = granted_delta = 0
         for step, epsilon, delta in steps:
-            cap = ledger.read().budget(VISITS.dataset).cap
+            cap = ledger.read().budget(VISITS.budget_id).cap
             try:
                 if step == "debit":
                     debit(ledger, epsilon, delta)
@@ -279,5 +279,5 @@ def test_no_sequence_grants_more_than_the_cap(steps: list[tuple[str, int, int]])
                 else:
                     assert step == "cap"
                     assert epsilon > cap.epsilon or delta > cap.delta
-        budget = ledger.read().budget(VISITS.dataset)
+        budget = ledger.read().budget(VISITS.budget_id)
         assert (budget.spent_epsilon, budget.spent_delta) == (granted_epsilon, granted_delta)

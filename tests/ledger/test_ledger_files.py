@@ -152,7 +152,7 @@ def test_any_plan_that_is_json_survives_the_round_trip(ledger: Ledger) -> None:
     odd: list[dict[Any, Any]] = [{2: "é\ud800", 10: (1.5, None)}, {"": [[]], "kind": "close"}]
     debit(ledger, 1, plan=odd, model='a"\n\x00b')
     ledger.read()
-    (run,) = ledger.read().budget(VISITS.dataset).entries
+    (run,) = ledger.read().budget(VISITS.budget_id).entries
     assert run.plan[0] == {"2": "é\ud800", "10": [1.5, None]}
     assert run.model == 'a"\n\x00b'
 
@@ -196,7 +196,7 @@ def test_damage_is_either_harmless_or_reported_in_one_sentence(ledger: Ledger) -
         debit(ledger, NANO)
     whole, budget, head = (
         ledger.path.read_bytes(),
-        ledger.read().budget(VISITS.dataset),
+        ledger.read().budget(VISITS.budget_id),
         ledger.read().head,
     )
     source = random.Random(1)
@@ -206,7 +206,7 @@ def test_damage_is_either_harmless_or_reported_in_one_sentence(ledger: Ledger) -
         ledger.path.write_bytes(damaged)
         # a damaged page can also lose the tail, which is for the anchor to tell
         with suppress(DpforestError):
-            assert ledger.read().budget(VISITS.dataset) == budget or not holds(ledger, head)
+            assert ledger.read().budget(VISITS.budget_id) == budget or not holds(ledger, head)
     for length in range(100, len(whole), 997):
         ledger.path.write_bytes(whole[:length])
         with pytest.raises(DpforestError):
@@ -234,7 +234,7 @@ def test_a_read_only_file(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(DpforestError) as caught:
         debit(ledger, 1)
     assert "cannot be written; make the file and its folder writable" in sentence(caught)
-    assert ledger.read().budget(VISITS.dataset).spent_epsilon == 1
+    assert ledger.read().budget(VISITS.budget_id).spent_epsilon == 1
 
 
 def test_a_full_disk_debits_nothing(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,7 +254,7 @@ def test_a_full_disk_debits_nothing(ledger: Ledger, monkeypatch: pytest.MonkeyPa
         f"The ledger at {ledger.path} cannot be written because the disk is full; "
         "free some space and try again."
     )
-    assert ledger.read().budget(VISITS.dataset).spent_epsilon == 1
+    assert ledger.read().budget(VISITS.budget_id).spent_epsilon == 1
     assert debit(ledger, 1) == 2
 
 

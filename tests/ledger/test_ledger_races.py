@@ -70,7 +70,7 @@ def test_racing_processes_share_the_cap_exactly(
     granted = [process.communicate("\n", timeout=900)[0].count("granted") for process in workers]
     assert [process.returncode for process in workers] == [0] * racing
     assert sum(granted) == fit
-    budget = ledger.read().budget(VISITS.dataset)
+    budget = ledger.read().budget(VISITS.budget_id)
     assert (budget.spent_epsilon, budget.left_epsilon, len(budget.entries)) == (NANO, 0, fit)
 
 
@@ -81,7 +81,7 @@ def test_racing_threads_create_the_file_and_share_it(ledger: Ledger) -> None:
     with ThreadPoolExecutor(8) as pool:
         numbers = list(pool.map(attempt, range(40)))
     assert sorted(numbers) == list(range(1, 41))
-    assert ledger.read().budget(VISITS.dataset).spent_epsilon == 40
+    assert ledger.read().budget(VISITS.budget_id).spent_epsilon == 40
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
@@ -96,7 +96,7 @@ def test_a_killed_process_leaves_every_debit_it_was_granted(ledger: Ledger) -> N
     # communicate would not see the lines that Python has read ahead
     seen += process.stdout.read().count("granted")
     process.wait()
-    budget = ledger.read().budget(VISITS.dataset)
+    budget = ledger.read().budget(VISITS.budget_id)
     # one more may have been committed and not yet announced, never the other way round
     assert seen <= budget.spent_epsilon <= seen + 1
     assert {run.state for run in budget.entries} == {"open"}
@@ -107,9 +107,9 @@ def test_an_unfinished_transaction_is_rolled_back(ledger: Ledger) -> None:
     debit(ledger, 1)
     unfinished = ledger.writing()
     chain = unfinished.__enter__()
-    chain.add(replace(chain.budget(VISITS.dataset).entries[0], seq=2))
+    chain.add(replace(chain.budget(VISITS.budget_id).entries[0], seq=2))
     assert unfinished.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None) is False
-    assert ledger.read().budget(VISITS.dataset).spent_epsilon == 1
+    assert ledger.read().budget(VISITS.budget_id).spent_epsilon == 1
     assert debit(ledger, 1) == 2
 
 
@@ -119,7 +119,7 @@ def test_a_clock_that_goes_backwards(ledger: Ledger, monkeypatch: pytest.MonkeyP
         now = f"{year}-01-01T00:00:00+00:00"
         monkeypatch.setattr("dpforest_duckdb.ledger.chain._now", lambda now=now: now)
         debit(ledger, 1)
-    budget = ledger.read().budget(VISITS.dataset)
+    budget = ledger.read().budget(VISITS.budget_id)
     assert [run.time[:4] for run in budget.entries] == ["2030", "1999"]
     assert [run.seq for run in budget.entries] == [2, 3]
     assert "only 0 of the cap" in refusal(ledger, 1)
@@ -127,7 +127,7 @@ def test_a_clock_that_goes_backwards(ledger: Ledger, monkeypatch: pytest.MonkeyP
 
 def test_the_time_of_an_entry_does_not_show_how_long_a_run_took(ledger: Ledger) -> None:
     debit(ledger, 1)
-    (run,) = ledger.read().budget(VISITS.dataset).entries
+    (run,) = ledger.read().budget(VISITS.budget_id).entries
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d\+00:00", run.time)
 
 
@@ -138,7 +138,7 @@ def test_a_locked_ledger(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Non
     holder.execute("BEGIN IMMEDIATE")
     with pytest.raises(DpforestError) as caught:
         debit(ledger, 1)
-    assert ledger.read().budget(VISITS.dataset).spent_epsilon == 1  # readers are not kept out
+    assert ledger.read().budget(VISITS.budget_id).spent_epsilon == 1  # readers are not kept out
     holder.close()
     assert "is in use by another process; try again" in sentence(caught)
     assert debit(ledger, 1) == 2

@@ -26,7 +26,7 @@ from dpforest_duckdb.domain.types import ColumnType
 from dpforest_duckdb.engine import encoding, snapshot
 from dpforest_duckdb.engine import rows as coded_rows
 from dpforest_duckdb.engine.base import Gradients
-from dpforest_duckdb.engine.duckdb import DuckDBEngine, DuckDBNote
+from dpforest_duckdb.engine.duckdb import DuckDBComment, DuckDBEngine
 from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.statements import Statements
 from dpforest_duckdb.learners import (
@@ -346,8 +346,8 @@ def computed_columns_as_they_are() -> None:
 
 def identity_from_the_plan() -> None:
     """A debit goes by the comment as it was when the run was prepared."""
-    read = DuckDBNote.read
-    DuckDBNote.read = lambda self: self._table if read(self) else read(self)  # type: ignore[method-assign]
+    read = DuckDBComment.read
+    DuckDBComment.read = lambda self: self._table if read(self) else read(self)  # type: ignore[method-assign]
 
 
 def transaction_per_coding() -> None:
@@ -375,14 +375,14 @@ def lost_cap_unnoticed() -> None:
 
 def cap_not_anchored() -> None:
     """Setting a cap leaves the table's comment alone."""
-    set_cap, write = account.Account.set_cap, DuckDBNote.write
+    set_cap, write = account.Account.set_cap, DuckDBComment.write
 
     def silent(self: account.Account, *args: Any, **more: Any) -> Any:
-        DuckDBNote.write = lambda self, note: None  # type: ignore[method-assign]
+        DuckDBComment.write = lambda self, text: None  # type: ignore[method-assign]
         try:
             return set_cap(self, *args, **more)
         finally:
-            DuckDBNote.write = write  # type: ignore[method-assign]
+            DuckDBComment.write = write  # type: ignore[method-assign]
 
     account.Account.set_cap = silent  # type: ignore[method-assign]
 

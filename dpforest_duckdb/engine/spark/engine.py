@@ -28,7 +28,7 @@ from dpforest_duckdb.ledger.anchor import Home, UnanchoredError
 from dpforest_duckdb.scoring.dialects.base import split_name
 from dpforest_duckdb.sql import Sql
 
-PROPERTY = "dpforest.budget"  # the table property with the id of its budget
+PROPERTY = "dpforest.budget"  # the table property with the note on its budget
 _HIDDEN = "(redacted)"  # is in what Spark shows instead of a value
 _HIDDEN_OPTION = re.compile(r"(multiline|mode|ignore(corrupt|missing)files)=\**\(redacted\)")
 # formats in which one row hides no other; text files only if each line is a row
@@ -203,11 +203,11 @@ class SparkEngine:
         return Home("", read_only=False, name=table.catalog)
 
     @contextlib.contextmanager
-    def budget_note(self, table: TableInfo) -> Iterator[SparkNote]:
+    def stored_comment(self, table: TableInfo) -> Iterator[SparkComment]:
         """A property of a table, which is replaced at the end."""
-        note = SparkNote(self, table)
-        yield note
-        note.commit()
+        comment = SparkComment(self, table)
+        yield comment
+        comment.commit()
 
     def refuse_unseen(self, table: TableInfo, columns: Collection[str] = ()) -> None:
         """Raise `DpforestError` for a name that Spark's SQL cannot hold, and for columns whose
@@ -267,8 +267,8 @@ class SparkEngine:
                 yield SparkSnapshot(steps, views, table, opened, partial(self.seen, table))
 
 
-class SparkNote:
-    """The property of a table that carries its budget."""
+class SparkComment:
+    """The property of a table that carries its budget; it stands for the table's comment."""
 
     exclusive = False
 
@@ -285,26 +285,26 @@ class SparkNote:
                 f'Table "{self._table.display}" is no longer in the catalogue.'
             ) from None
 
-    def write(self, note: str) -> None:
+    def write(self, text: str) -> None:
         """Replace the property when `commit` is called; now write its present value, as a test.
 
         Raises `UnanchoredError` if the catalogue stores no properties, or not for this user.
         """
         if self._written is None:
             self._store(self._engine.note(self._table))
-        self._written = note
+        self._written = text
 
     def commit(self) -> None:
         if self._written is not None:
             self._store(self._written)
         self._written = None
 
-    def _store(self, note: str) -> None:
-        text = self._engine.steps.dialect.text
+    def _store(self, text: str) -> None:
+        quoted = self._engine.steps.dialect.text
         try:
             self._engine.steps.rows(
                 f"ALTER TABLE {self._engine.ident(self._table)} "
-                f"SET TBLPROPERTIES ({text(PROPERTY)} = {text(note)})"
+                f"SET TBLPROPERTIES ({quoted(PROPERTY)} = {quoted(text)})"
             )
         except DpforestError:
             raise UnanchoredError(

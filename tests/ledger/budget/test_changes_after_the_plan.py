@@ -59,17 +59,17 @@ def test_a_debit_whose_anchor_is_not_committed_says_that_it_stays(
     con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The ledger may be on another disk than the database."""
-    note = DuckDBEngine.budget_note
+    stored = DuckDBEngine.stored_comment
 
     @contextlib.contextmanager
     def full(engine: DuckDBEngine, table: Any) -> Iterator[Any]:
-        with note(engine, table) as found:
+        with stored(engine, table) as found:
             yield found
             raise DpforestError("DuckDB could not write its files: check the disk.")
 
     run = ready(con)
     with monkeypatch.context() as patched:
-        patched.setattr(DuckDBEngine, "budget_note", full)
+        patched.setattr(DuckDBEngine, "stored_comment", full)
         with pytest.raises(DpforestError, match=r"check the disk\. The debit stays"):
             run.execute()
         with pytest.raises(DpforestError, match=r"check the disk\.$"):
