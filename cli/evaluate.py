@@ -65,7 +65,7 @@ def evaluate(
     """
     from dpforest_duckdb.model import store
     from dpforest_duckdb.model.json_format import fingerprint
-    from dpforest_duckdb.training.evaluate import figures
+    from dpforest_duckdb.training.evaluate import evaluate_table
     from dpforest_duckdb.training.opening import find_rows
 
     database, rows = opening.rows_of(db, table)
@@ -82,11 +82,11 @@ def evaluate(
         for note in source.remarks(forest.domain):
             say(f"Note: {note}")
         stop_if_interrupted()
-        found = figures(
-            source,
+        found = evaluate_table(
+            source.engine,
             forest,
-            ledger=ledger,
-            dataset=dataset,
+            source.table,
+            account=account,
             target=target,
             epsilon=epsilon,
             privacy_unit=privacy_unit,

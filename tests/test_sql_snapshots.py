@@ -42,12 +42,13 @@ from dpforest_duckdb.engine.spark import added_votes as spark_votes
 from dpforest_duckdb.engine.spark import outcomes as spark_outcomes
 from dpforest_duckdb.engine.spark import rows as spark_rows
 from dpforest_duckdb.engine.spark import snapshot as spark_snapshot
+from dpforest_duckdb.ledger.accounts import NoAccount
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring import score_sql
 from dpforest_duckdb.scoring.codes import SparkCodes
 from dpforest_duckdb.sql import Sql, render
-from dpforest_duckdb.training.evaluation import evaluate_table
+from dpforest_duckdb.training.evaluate import evaluate_table
 from dpforest_duckdb.tree import EQUALS, MULTIWAY, THRESHOLD, Guarantee, Tree
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -131,7 +132,7 @@ def _session(con: duckdb.DuckDBPyConnection) -> None:
         rows.encode(Coding(domain, ROW, trees=1, sample="all", salt=1))
     forest = _forest(domain)
     forest.to_sql("t")
-    evaluate_table(engine, forest, engine.table("t"))
+    evaluate_table(engine, forest, engine.table("t"), account=NoAccount())
 
 
 def _forest(domain: Domain) -> Forest:

@@ -52,7 +52,7 @@ from dpforest_duckdb.sklearn.inputs import (
     texts,
 )
 from dpforest_duckdb.sql import Sql
-from dpforest_duckdb.training.evaluation import evaluate_table
+from dpforest_duckdb.training.evaluate import evaluate_table
 from dpforest_duckdb.training.prepare import prepare
 
 UNRECORDED = (

@@ -1,18 +1,43 @@
-"""Evaluate a forest on whatever one can train on: a table, a query, a DataFrame or files."""
+"""The quality of a model on rows with known classes: exact figures, or private ones.
+
+The engine scores and counts the rows. Those counts are private, and so are exact figures computed
+from them. With ε the rows are counted on a fixed public grid, and noise is added to every cell.
+What is computed from the noisy grid may be published.
+"""
 
 from __future__ import annotations
 
+import secrets
+from dataclasses import asdict, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from dpforest_duckdb.arguments import refuse_wrong_types
-from dpforest_duckdb.engine.base import Trace
-from dpforest_duckdb.errors import UsageError
-from dpforest_duckdb.model.figures import Evaluation
+from dpforest_duckdb.arguments import EACH_ROW, refuse_wrong_types
+from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.domain.domain import bound_labels
+from dpforest_duckdb.domain.names import fold, hint, spellings
+from dpforest_duckdb.domain.table import TableInfo
+from dpforest_duckdb.engine.base import Engine, Snapshot, Trace
+from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
+from dpforest_duckdb.ledger.account import Account
+from dpforest_duckdb.ledger.accounts import AnyAccount, NoAccount, refuse_capped
+from dpforest_duckdb.ledger.entries import Charge
+from dpforest_duckdb.ledger.note import has_note
+from dpforest_duckdb.ledger.open_run import debited
+from dpforest_duckdb.model.figures import EDGES, Evaluation, exact_figures, noisy_figures
 from dpforest_duckdb.model.forest import Forest
-from dpforest_duckdb.training.evaluation import evaluate_table
+from dpforest_duckdb.model.json_format import fingerprint
+from dpforest_duckdb.privacy.amounts import nano_epsilon
+from dpforest_duckdb.privacy.noise import OpenDPNoise
+from dpforest_duckdb.privacy.plan import counting
+from dpforest_duckdb.privacy.unit import ROW, PrivacyUnit
+from dpforest_duckdb.scoring.content import ForestContent
+from dpforest_duckdb.scoring.score_sql import fitted
 from dpforest_duckdb.training.opening import FoundRows, Rows, find_rows
+
+EVALUATE = "evaluate"  # stands for the recipe in the ledger
+UNSEEN = "the model never saw these rows"  # what --unseen records in the ledger
 
 
 def evaluate(
@@ -49,30 +74,221 @@ def evaluate(
     refuse_wrong_types(locals())
     if not isinstance(forest, Forest):
         raise UsageError("forest must be a Forest: train one, or read it with load_forest.")
-    return figures(
-        find_rows(con, table, trace),
+    found = find_rows(con, table, trace)
+    return evaluate_table(
+        found.engine,
         forest,
+        found.table,
+        account=_account(found, ledger, dataset, exact=epsilon is None),
         target=target,
         epsilon=epsilon,
         privacy_unit=privacy_unit,
         rows_per_unit=rows_per_unit,
         unseen=unseen,
-        ledger=ledger,
-        dataset=dataset,
     )
 
 
-def figures(
-    found: FoundRows,
-    forest: Forest,
+def evaluate_table(
+    engine: Engine,
+    forest: ForestContent,
+    table: TableInfo,
     *,
-    ledger: str | Path | None,
-    dataset: str | None,
-    **options: Any,
+    account: AnyAccount,
+    target: str | None = None,
+    epsilon: float | str | Decimal | None = None,
+    privacy_unit: str | None = None,
+    rows_per_unit: int | None = None,
+    unseen: bool = False,
 ) -> Evaluation:
-    """The figures of a forest on rows that were found; `options` are those of `evaluate`."""
-    of_table = found.in_table and dataset is None
-    account = None if of_table else found.account(ledger, dataset)
-    return evaluate_table(
-        found.engine, forest, found.table, account=account, ledger=ledger, **options
-    )
+    """Evaluate a forest on rows; those without a class of the class list are left out.
+
+    Without `epsilon` the figures are exact and must be kept as secret as the rows. A table with a
+    cap refuses them.
+
+    With `epsilon` the figures are noisy, and ε is debited before a row is read. The privacy unit is
+    that of the cap, else the model's or a larger one. The figures may be published if the model is
+    private: a model that was trained on these rows without a guarantee would reveal them by its
+    figures, whatever the noise. So the ledger must have the model's hash, as what a private run
+    released, or the caller declares with `unseen` that the model never saw these rows, which the
+    ledger records. Otherwise a table with a cap refuses, and figures on a table without a cap are
+    marked as not private, with the reason.
+
+    `account` is the budget of the rows. `NoAccount` is for rows that cannot have one. Raises
+    `DpforestError`.
+    """
+    nano = None if epsilon is None else nano_epsilon(epsilon)
+    if nano is None and (privacy_unit is not None or rows_per_unit is not None or unseen):
+        raise UsageError(
+            "--privacy-unit, --rows-per-unit and --unseen go with --epsilon: exact figures protect "
+            "nobody."
+        )
+    info = _typed(engine, forest, table, target, privacy_unit)
+    engine.refuse_unseen(info, _read(forest, info, target, privacy_unit))
+    _refuse_other_account(engine, info, account, exact=nano is None)
+    if nano is None:
+        return _exact(engine, info, forest, target, account)
+    unit = _unit(account, info, forest, privacy_unit, rows_per_unit)
+    reason = "" if unseen else _reason_to_withhold(account, forest)
+    if reason and account.budget().cap:
+        raise BudgetError(
+            f'Refused: {account.noun} "{account.display}" has a cap. {reason} Pass --unseen if the '
+            "model never saw these rows."
+        )
+    labels = _labels(forest, info, target, unit)
+    declared = {"declared": UNSEEN} if unseen else {}
+    plan = ({**asdict(counting("figures", (nano,))), **declared},)
+    charge = Charge(nano, 0, unit, EVALUATE, forest.name, private=not reason, plan=plan)
+    with (
+        engine.snapshot(info) as rows,  # what cannot be read costs nothing
+        debited(account, charge, rows.table_seen),
+    ):
+        found = _noisy(rows, forest, labels, nano, unit)
+    return replace(found, private=False, reasons=(reason,)) if reason else found
+
+
+def _exact(
+    engine: Engine,
+    info: TableInfo,
+    forest: ForestContent,
+    target: str | None,
+    account: AnyAccount,
+) -> Evaluation:
+    """Figures of the rows without noise, for a table without a cap."""
+    labels = _labels(forest, info, target)
+    with engine.snapshot(info) as rows:
+        seen = rows.table_seen()
+        if seen and isinstance(account, NoAccount) and has_note(seen.comment):
+            account = Account.of(engine, seen)  # it has got a budget meanwhile
+        refuse_capped(
+            account,
+            seen,
+            f'Refused: {account.noun} "{account.display}" has a cap, and exact figures are not '
+            "private: ask for noisy ones with --epsilon.",
+        )
+        return exact_figures(rows.count_outcomes(forest, labels), len(forest.domain.classes))
+
+
+def _noisy(
+    rows: Snapshot, forest: ForestContent, labels: Attribute, nano: int, unit: PrivacyUnit
+) -> Evaluation:
+    """Figures of the rows for a budget that is paid."""
+    salt = secrets.randbits(63)
+    grid = rows.count_outcome_grid(forest, labels, unit, EDGES, salt)
+    return noisy_figures(grid, nano, unit, len(forest.domain.classes), OpenDPNoise())
+
+
+def _typed(
+    engine: Engine, forest: ForestContent, table: TableInfo, target: str | None, unit: str | None
+) -> TableInfo:
+    """The table with its columns in the types that they are read as."""
+    attributes = {fold(attribute.column) for attribute in forest.domain.attributes}
+    if target is not None and fold(target) in attributes:
+        raise UsageError(
+            f'--target is "{target}", an attribute of the model: name the column with its classes.'
+        )
+    domain = replace(forest.domain, target=target or forest.domain.target)
+    return engine.typed(table, domain, unit or forest.guarantee.unit)
+
+
+def _unit(
+    account: AnyAccount,
+    info: TableInfo,
+    forest: ForestContent,
+    column: str | None,
+    rows: int | None,
+) -> PrivacyUnit:
+    """The privacy unit of the figures: the cap's, or else the model's or a larger one."""
+    if account.budget().cap:
+        return account.unit(column, rows)
+    promise = forest.guarantee
+    if column is None and promise.unit != EACH_ROW:
+        column = promise.unit
+        if fold(column) not in {fold(name) for name in info.columns}:
+            raise DpforestError(
+                f'The model protects each "{column}", and there is no such column: name the column '
+                "of the same persons with --privacy-unit."
+            )
+    if rows is None and column not in (None, EACH_ROW):
+        rows = promise.rows_per_unit
+    unit = account.unit(column, rows)
+    if (unit.is_row and promise.unit != EACH_ROW) or unit.rows < promise.rows_per_unit:
+        raise UsageError(
+            f"The figures would protect {unit}, which is less than the model protects: pass "
+            f"--privacy-unit and --rows-per-unit {promise.rows_per_unit} or more, or leave both "
+            "out."
+        )
+    return unit
+
+
+def _reason_to_withhold(account: AnyAccount, forest: ForestContent) -> str:
+    """Why figures of a model may reveal rows that it was trained on; "" if they do not.
+
+    Without an account the caller vouches for the model.
+    """
+    promise = forest.guarantee
+    if not promise.private:
+        return "The model is not private: a single row may have decided its figures."
+    if account.ledger is None:
+        return ""
+    known = account.ledger.read().released(fingerprint(forest))
+    return "" if known else "The ledger has no private run that made this model."
+
+
+def _account(
+    found: FoundRows, ledger: str | Path | None, dataset: str | None, *, exact: bool
+) -> AnyAccount:
+    """The budget of the rows; exact figures of a table that cannot have one need none."""
+    optional = exact and found.in_table and ledger is None and dataset is None
+    if optional and not _may_have_budget(found.engine, found.table):
+        return NoAccount()
+    return found.account(ledger, dataset)
+
+
+def _may_have_budget(engine: Engine, table: TableInfo) -> bool:
+    """Whether a table may have a budget, in a ledger beside its database or by its note."""
+    return bool(engine.home(table).path) or has_note(table.comment)
+
+
+def _refuse_other_account(
+    engine: Engine, info: TableInfo, account: AnyAccount, *, exact: bool
+) -> None:
+    """Raise `UsageError` for an account that stands in for that of a table."""
+    own = isinstance(account, Account) and account.info.key == info.key
+    none = isinstance(account, NoAccount) and exact and not _may_have_budget(engine, info)
+    if own or none:
+        return
+    if any(found.key == info.key for found in engine.tables(info.catalog)):
+        raise UsageError("account is for rows in no table: a table has a budget of its own.")
+
+
+def _read(
+    forest: ForestContent, info: TableInfo, target: str | None, unit: str | None
+) -> list[str]:
+    """The columns of a table that an evaluation reads, as the table spells them."""
+    wanted = {*forest.domain.columns, target or "", unit or forest.guarantee.unit}
+    names = {fold(name) for name in wanted}
+    return [name for name in info.columns if fold(name) in names]
+
+
+def _labels(
+    forest: ForestContent, info: TableInfo, target: str | None, unit: PrivacyUnit = ROW
+) -> Attribute:
+    """The table's column of classes, after a check that the others can be read too.
+
+    Raises `DpforestError` for a column that is missing or has an unsuitable type.
+    """
+    found = spellings(info.columns)
+    wanted = target or forest.domain.target
+    if fold(wanted) not in found:
+        near = hint(wanted, info.columns)
+        raise DpforestError(f'There is no column "{wanted}"{near}: name the classes with --target.')
+    column = found[fold(wanted)]
+    labels = bound_labels(forest.domain.classes, column, info.columns[column])
+    for attribute in forest.domain.attributes:
+        fitted(attribute, info.columns)
+    if not unit.is_row and unit.column not in info.columns:
+        raise DpforestError(
+            f'The budget protects each "{unit.column}", and there is no such column: name the '
+            "column of the same persons with --privacy-unit."
+        )
+    return labels

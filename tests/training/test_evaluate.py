@@ -42,8 +42,7 @@ from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.bits import SeededBits
 from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.unit import PrivacyUnit
-from dpforest_duckdb.training.evaluation import UNSEEN
-from dpforest_duckdb.training.evaluation import evaluate_table as evaluate
+from dpforest_duckdb.training.evaluate import UNSEEN, evaluate
 from dpforest_duckdb.training.prepare import prepare
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpforest_duckdb.errors.NotPrivateWarning")
@@ -81,8 +80,8 @@ def test_exact_figures_are_those_of_the_definitions(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], tmp_path: Path, classes: int
 ) -> None:
     scored_table(con, classes)
-    forest, engine = fit(con, "t", target="label", privacy_unit="row"), DuckDBEngine(con)
-    found = evaluate(engine, forest, engine.table("t"), ledger=tmp_path / "ledger")
+    forest = fit(con, "t", target="label", privacy_unit="row")
+    found = evaluate(con, forest, "t", ledger=tmp_path / "ledger")
     rows = rows_of(con, forest)
     names = CLASSES[classes]
     own = [max(shares[names.index(label)], LEAST_PROBABILITY) for label, _, shares in rows]
@@ -117,7 +116,7 @@ def test_rows_that_cannot_be_read_cost_nothing(
 ) -> None:
     scored_table(con, 2)
     forest = fit(con, "t", target="label", privacy_unit="row")
-    engine, ledger = DuckDBEngine(con), Ledger(tmp_path / "ledger")
+    ledger = Ledger(tmp_path / "ledger")
     before = ledger.read().head
 
     @contextmanager
@@ -127,7 +126,7 @@ def test_rows_that_cannot_be_read_cost_nothing(
 
     monkeypatch.setattr(DuckDBEngine, "snapshot", dropped)
     with pytest.raises(DpforestError, match="gone"):
-        evaluate(engine, forest, engine.table("t"), epsilon=1, ledger=ledger.path)
+        evaluate(con, forest, "t", epsilon=1, ledger=ledger.path)
     assert ledger.read().head == before
 
 
@@ -192,9 +191,9 @@ def test_noisy_figures_with_much_epsilon_are_the_exact_ones(
 ) -> None:
     scored_table(con, classes)
     forest = fit(con, "t", target="label")
-    engine, ledger = DuckDBEngine(con), tmp_path / "ledger"
-    exact = evaluate(engine, forest, engine.table("t"), ledger=ledger)
-    noisy = evaluate(engine, forest, engine.table("t"), epsilon=10_000, unseen=True, ledger=ledger)
+    ledger = tmp_path / "ledger"
+    exact = evaluate(con, forest, "t", ledger=ledger)
+    noisy = evaluate(con, forest, "t", epsilon=10_000, unseen=True, ledger=ledger)
     assert (noisy.rows, noisy.accuracy) == (exact.rows, pytest.approx(exact.accuracy))
     assert noisy.log_loss == pytest.approx(exact.log_loss, abs=0.1)
     assert noisy.auc is None if classes == 3 else noisy.auc == pytest.approx(exact.auc, abs=0.05)
@@ -204,9 +203,9 @@ def test_noisy_figures_with_much_epsilon_are_the_exact_ones(
     assert (facts["epsilon"], facts["privacy_unit"], facts["rows_per_unit"]) == (10_000, "row", 1)
     assert facts["noise"] == pytest.approx(0)
     by_unit = evaluate(
-        engine,
+        con,
         forest,
-        engine.table("t"),
+        "t",
         epsilon=10_000,
         privacy_unit="who",
         rows_per_unit=2,
@@ -283,7 +282,7 @@ def test_the_debit_comes_before_the_rows(
 
     monkeypatch.setattr(DuckDBSnapshot, "count_outcome_grid", broken)
     with pytest.raises(DpforestError, match="stopped here"):
-        evaluate(engine, forest, engine.table("t"), epsilon=1, ledger=guard.ledger.path)
+        evaluate(con, forest, "t", epsilon=1, ledger=guard.ledger.path)
     assert guard.budget().entries[-1].state == "failed"
     assert guard.budget().spent_epsilon == spent + NANO, "no refund"
 
@@ -298,26 +297,24 @@ def test_under_a_cap_only_noisy_figures_of_its_unit(
     guard = Account.of(engine, engine.table("t"), book)
     guard.set_cap(2 * NANO, 0, PrivacyUnit("who", 3), raise_cap=False)
     with pytest.raises(BudgetError, match="has a cap"):
-        evaluate(engine, forest, engine.table("t"), ledger=book)
+        evaluate(con, forest, "t", ledger=book)
     with pytest.raises(DpforestError, match="ledger"):
-        evaluate(
-            engine, forest, engine.table("t")
-        )  # leaving the ledger out is no way around the cap
+        evaluate(con, forest, "t")  # leaving the ledger out is no way around the cap
     with pytest.raises(BudgetError, match="protects"):
         evaluate(
-            engine,
+            con,
             forest,
-            engine.table("t"),
+            "t",
             epsilon=1,
             unseen=True,
             privacy_unit="row",
             ledger=book,
         )
     assert guard.budget().spent_epsilon == 0
-    assert evaluate(engine, forest, engine.table("t"), epsilon=1, unseen=True, ledger=book).private
+    assert evaluate(con, forest, "t", epsilon=1, unseen=True, ledger=book).private
     assert guard.budget().entries[0].unit == PrivacyUnit("who", 3), "the cap's unit, unasked"
     with pytest.raises(BudgetError, match=r"only 1 of the cap of 2"):
-        evaluate(engine, forest, engine.table("t"), epsilon=1.5, unseen=True, ledger=book)
+        evaluate(con, forest, "t", epsilon=1.5, unseen=True, ledger=book)
 
 
 @some(
@@ -344,10 +341,10 @@ def test_bad_options_spend_nothing(
     sentence: str,
 ) -> None:
     scored_table(con, 2)
-    forest, engine = fit(con, "t", target="label"), DuckDBEngine(con)
+    forest = fit(con, "t", target="label")
     before = (tmp_path / "ledger").read_bytes()
     with pytest.raises(DpforestError) as caught:
-        evaluate(engine, forest, engine.table("t"), ledger=tmp_path / "ledger", **options)  # type: ignore[arg-type]
+        evaluate(con, forest, "t", ledger=tmp_path / "ledger", **options)  # type: ignore[arg-type]
     assert sentence in caught.value.sentence, "as the command line prints it"
     assert (tmp_path / "ledger").read_bytes() == before
 
@@ -359,14 +356,14 @@ def test_figures_of_a_model_that_is_not_private_are_not_private(
     scored_table(con, 2)
     forest, engine, book = fit(con, "t", target="label"), DuckDBEngine(con), tmp_path / "ledger"
     account = Account.of(engine, engine.table("t"), book)
-    found = evaluate(engine, forest, engine.table("t"), epsilon=1, ledger=book)
+    found = evaluate(con, forest, "t", epsilon=1, ledger=book)
     assert not found.private
     assert found.facts()["reasons"] == list(found.reasons)
     assert "not private" in found.reasons[0]
     assert not account.budget().entries[-1].private, "no later cap may count it"
     closings = [entry for entry in Ledger(book).read().entries if isinstance(entry, Closing)]
     assert {entry.forest for entry in closings} == {""}, "nothing is kept of the forest"
-    declared = evaluate(engine, forest, engine.table("t"), epsilon=1, unseen=True, ledger=book)
+    declared = evaluate(con, forest, "t", epsilon=1, unseen=True, ledger=book)
     assert declared.private
     assert declared.reasons == ()
     assert account.budget().entries[-1].plan[0]["declared"] == UNSEEN
@@ -380,31 +377,24 @@ def test_a_model_of_unknown_origin_needs_a_declaration(
     scored_table(con, 2)
     book, other, engine = tmp_path / "ledger", tmp_path / "other", DuckDBEngine(con)
     forest = prepare(con, "t", target="label", epsilon=1, name="m", ledger=book).execute()
-    assert evaluate(engine, forest, engine.table("t"), epsilon=1, ledger=book).private
+    assert evaluate(con, forest, "t", epsilon=1, ledger=book).private
     con.execute("CREATE TABLE u AS FROM t")
-    assert evaluate(engine, forest, engine.table("u"), epsilon=1, ledger=book).private, (
-        "another table's model"
-    )
+    assert evaluate(con, forest, "u", epsilon=1, ledger=book).private, "another table's model"
     con.execute("COMMENT ON TABLE t IS NULL")
     con.execute("COMMENT ON TABLE u IS NULL")
-    assert not evaluate(
-        engine, forest, engine.table("u"), epsilon=1, ledger=tmp_path / "unknown"
-    ).private
+    assert not evaluate(con, forest, "u", epsilon=1, ledger=tmp_path / "unknown").private
     con.execute("COMMENT ON TABLE u IS NULL")
     forged = replace(forest, guarantee=replace(forest.guarantee, epsilon="0.5"))
     swapped = replace(forest, trees=tuple(replace(t, votes=t.votes[:, ::-1]) for t in forest.trees))
     for model in (forged, swapped, replace(forest, trees=forest.trees[::-1])):
-        assert (
-            "no private run"
-            in evaluate(engine, model, engine.table("u"), epsilon=1, ledger=book).reasons[0]
-        )
+        assert "no private run" in evaluate(con, model, "u", epsilon=1, ledger=book).reasons[0]
     kept = Forest.from_json(replace(forest, name="another name").to_json())
-    assert evaluate(engine, kept, engine.table("u"), epsilon=1, ledger=book).private
+    assert evaluate(con, kept, "u", epsilon=1, ledger=book).private
     Account.of(engine, engine.table("t"), other).set_cap(NANO, 0, ROW, raise_cap=False)
     with pytest.raises(BudgetError, match="no private run"):
-        evaluate(engine, forest, engine.table("t"), epsilon=1, ledger=other)
+        evaluate(con, forest, "t", epsilon=1, ledger=other)
     assert Account.of(engine, engine.table("t"), other).budget().spent_epsilon == 0
-    assert evaluate(engine, forest, engine.table("t"), epsilon=1, unseen=True, ledger=other).private
+    assert evaluate(con, forest, "t", epsilon=1, unseen=True, ledger=other).private
 
 
 def test_a_declared_evaluation_vouches_for_no_model(
@@ -413,23 +403,24 @@ def test_a_declared_evaluation_vouches_for_no_model(
     """A declaration for one table does not hold for the next; nor does a run of another recipe."""
     scored_table(con, 2)
     con.execute("CREATE TABLE u AS FROM t")
-    seeded, engine, book = fit(con, "t", target="label"), DuckDBEngine(con), tmp_path / "ledger"
+    seeded, book = fit(con, "t", target="label"), tmp_path / "ledger"
     promise = replace(seeded.guarantee, private=True, reasons=(), epsilon="1", delta="0")
     claimed = replace(seeded, guarantee=promise, name="m")
-    assert evaluate(engine, claimed, engine.table("u"), epsilon=1, unseen=True, ledger=book).private
-    assert not evaluate(engine, claimed, engine.table("t"), epsilon=1, ledger=book).private
+    assert evaluate(con, claimed, "u", epsilon=1, unseen=True, ledger=book).private
+    assert not evaluate(con, claimed, "t", epsilon=1, ledger=book).private
     prepare(con, "t", target="label", epsilon=1, recipe="private-rdt", ledger=book).execute()
     assert claimed.recipe != "private-rdt"
-    assert not evaluate(engine, claimed, engine.table("t"), epsilon=1, ledger=book).private
+    assert not evaluate(con, claimed, "t", epsilon=1, ledger=book).private
 
 
 def test_an_attribute_is_no_column_of_classes(
-    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], tmp_path: Path
 ) -> None:
     scored_table(con, 2)
-    forest, engine = fit(con, "t", target="label"), DuckDBEngine(con)
+    forest = fit(con, "t", target="label")
+    target = forest.domain.attributes[0].name
     with pytest.raises(UsageError, match="an attribute of the model"):
-        evaluate(engine, forest, engine.table("t"), target=forest.domain.attributes[0].name)
+        evaluate(con, forest, "t", target=target, ledger=tmp_path / "ledger")
 
 
 def test_figures_protect_whom_the_model_protects(
@@ -440,7 +431,7 @@ def test_figures_protect_whom_the_model_protects(
     forest = prepare(
         con, "t", target="label", epsilon=1, privacy_unit="who", rows_per_unit=2, ledger=book
     ).execute()
-    found = evaluate(engine, forest, engine.table("t"), epsilon=1, ledger=book)
+    found = evaluate(con, forest, "t", epsilon=1, ledger=book)
     assert found.unit == PrivacyUnit("who", 2)
     assert found.noise == pytest.approx(2 * math.sqrt(2), rel=0.03)
     account = Account.of(engine, engine.table("t"), book)
@@ -450,14 +441,12 @@ def test_figures_protect_whom_the_model_protects(
     ]  # fmt: skip
     for options in less:
         with pytest.raises(UsageError, match="less than the model protects"):
-            evaluate(engine, forest, engine.table("t"), epsilon=1, ledger=book, **options)
+            evaluate(con, forest, "t", epsilon=1, ledger=book, **options)
     con.execute("CREATE TABLE u AS SELECT who AS person, x, label FROM t")
     with pytest.raises(DpforestError, match='protects each "who"'):
-        evaluate(engine, forest, engine.table("u"), epsilon=1, ledger=book)
+        evaluate(con, forest, "u", epsilon=1, ledger=book)
     assert account.budget().spent_epsilon == spent
-    more = evaluate(
-        engine, forest, engine.table("u"), epsilon=1, privacy_unit="person", ledger=book
-    )
+    more = evaluate(con, forest, "u", epsilon=1, privacy_unit="person", ledger=book)
     assert more.unit == PrivacyUnit("person", 2)
 
 
@@ -467,15 +456,14 @@ def test_another_column_may_hold_the_classes(
     scored_table(con, 2)
     forest = fit(con, "t", target="label")
     con.execute("CREATE TABLE u AS SELECT who, x, label AS truth, 7 AS prediction FROM t")
-    engine = DuckDBEngine(con)
-    expected = evaluate(engine, forest, engine.table("t"), ledger=tmp_path / "ledger").facts()
+    expected = evaluate(con, forest, "t", ledger=tmp_path / "ledger").facts()
     # the groups come in any order, so sums differ in their last digits
-    found = evaluate(engine, forest, engine.table("u"), target="TRUTH").facts()
+    found = evaluate(con, forest, "u", target="TRUTH").facts()
     for counts in ("bins", "bin_edges", "confusion"):
         assert found.pop(counts) == expected.pop(counts)
     assert found == pytest.approx(expected)
     con.execute("CREATE TABLE empty AS FROM t LIMIT 0")
-    assert evaluate(engine, forest, engine.table("empty")).rows == 0
+    assert evaluate(con, forest, "empty").rows == 0
 
 
 def test_python_evaluates_whatever_can_be_trained_on(
@@ -485,15 +473,15 @@ def test_python_evaluates_whatever_can_be_trained_on(
     scored_table(con, 2)
     forest, ledger = fit(con, "t", target="label"), tmp_path / "ledger"
     con.execute(f"COPY t TO '{tmp_path / 't.parquet'}'")
-    expected = dpforest_duckdb.evaluate(con, forest, "t", ledger=ledger)
+    expected = evaluate(con, forest, "t", ledger=ledger)
     assert expected.rows == 901
     assert not expected.private
     same = (con.table("t"), con.sql("FROM t"), tmp_path / "t.parquet")
     for rows, dataset in (*((one, None) for one in same), (con.table("t").df(), "frame")):
-        found = dpforest_duckdb.evaluate(con, forest, rows, ledger=ledger, dataset=dataset)
+        found = evaluate(con, forest, rows, ledger=ledger, dataset=dataset)
         assert found.facts() == expected.facts()
     part = con.sql("SELECT x, label FROM t WHERE x > 4")
-    found = dpforest_duckdb.evaluate(con, forest, part, ledger=ledger, dataset="part")
+    found = evaluate(con, forest, part, ledger=ledger, dataset="part")
     assert found.rows == 450
 
 
@@ -505,15 +493,13 @@ def test_python_pays_for_figures_of_a_query(
     rows = con.table("t").df()
     dpforest_duckdb.set_budget(con, rows, epsilon=1, ledger=ledger, dataset="rows")
     with pytest.raises(BudgetError, match="exact figures are not"):
-        dpforest_duckdb.evaluate(con, forest, rows, ledger=ledger, dataset="rows")
-    figures = dpforest_duckdb.evaluate(
+        evaluate(con, forest, rows, ledger=ledger, dataset="rows")
+    figures = evaluate(
         con, forest, rows, epsilon="0.75", unseen=True, ledger=ledger, dataset="rows"
     )
     assert figures.private
     with pytest.raises(BudgetError, match="left"):
-        dpforest_duckdb.evaluate(
-            con, forest, rows, epsilon="0.5", unseen=True, ledger=ledger, dataset="rows"
-        )
+        evaluate(con, forest, rows, epsilon="0.5", unseen=True, ledger=ledger, dataset="rows")
     left = dpforest_duckdb.budget(con, rows, ledger=ledger, dataset="rows").facts()
     assert (left["cap"], left["spent"], left["left"]) == (1, 0.75, 0.25)
     assert [run["recipe"] for run in left["entries"]] == ["evaluate"]
@@ -527,13 +513,11 @@ def test_an_attribute_of_a_file_is_no_privacy_unit_in_another_type(
     forest, book = fit(con, "t", target="label", privacy_unit="row"), tmp_path / "book"
     (tmp_path / "t.csv").write_text("x,label\n" + "1,no\n2,yes\n" * 9)
     with pytest.raises(DpforestError, match='"x" is an attribute too'):
-        dpforest_duckdb.evaluate(
+        evaluate(
             con, forest, tmp_path / "t.csv", epsilon=1, privacy_unit="x", ledger=book, unseen=True
         )
     assert not book.exists()
-    found = dpforest_duckdb.evaluate(
-        con, forest, "t", epsilon=1, privacy_unit="x", ledger=tmp_path / "ledger"
-    )
+    found = evaluate(con, forest, "t", epsilon=1, privacy_unit="x", ledger=tmp_path / "ledger")
     assert found.unit == PrivacyUnit("x"), "a table has types of its own"
 
 
@@ -543,9 +527,9 @@ def test_python_refuses_what_is_no_forest(
     scored_table(con, 2)
     forest = fit(con, "t", target="label")
     with pytest.raises(UsageError, match="forest must be a Forest"):
-        dpforest_duckdb.evaluate(con, "model", "t")  # type: ignore[arg-type]
+        evaluate(con, "model", "t")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="unseen must be True or False"):
-        dpforest_duckdb.evaluate(con, forest, "t", unseen="yes")  # type: ignore[arg-type]
+        evaluate(con, forest, "t", unseen="yes")  # type: ignore[arg-type]
 
 
 def test_python_reads_a_stored_forest(

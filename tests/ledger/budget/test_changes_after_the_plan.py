@@ -23,7 +23,7 @@ from dpforest_duckdb.ledger.accounts import NoAccount
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.training.evaluation import evaluate_table
+from dpforest_duckdb.training.evaluate import evaluate_table
 from dpforest_duckdb.training.opening import find_rows
 from dpforest_duckdb.training.train import train_many
 
@@ -152,7 +152,9 @@ def test_rows_of_another_table_than_was_debited_are_not_read(
     engine = DuckDBEngine(con)
     read = {
         "train": run.execute,
-        "evaluate": lambda: evaluate_table(engine, forest, engine.table("t"), epsilon=1),
+        "evaluate": lambda: evaluate_table(
+            engine, forest, engine.table("t"), account=account(con), epsilon=1
+        ),
     }[with_rows]
     with pytest.raises(DpforestError, match="replaced or changed after the debit"):
         read()
@@ -194,8 +196,9 @@ def test_no_other_account_stands_in_for_that_of_a_table(
 ) -> None:
     """Else a table would be trained on, or evaluated, past its cap."""
     account(con).set_cap(NANO, 0, ROW, raise_cap=False)
+    fill(con, "u")
     book = Ledger(tmp_path / "book")
-    others = (NoAccount(), DatasetAccount(book, (), "other"))
+    others = (NoAccount(), DatasetAccount(book, (), "other"), account(con, "u"))
     forest, engine = ready(con).execute(), DuckDBEngine(con)
     domain = Domain((Attribute("a", "categorical", ("x", "y")),), "k", ("false", "true"))
     for other in others:
@@ -206,7 +209,29 @@ def test_no_other_account_stands_in_for_that_of_a_table(
             with pytest.raises(UsageError, match="a table has a budget of its own"):
                 evaluate_table(engine, forest, engine.table("t"), epsilon=epsilon, account=other)
     assert account(con).budget().spent_epsilon == NANO
+    assert account(con, "u").budget().spent_epsilon == 0
     assert not book.path.exists()
+
+
+def test_exact_figures_without_an_account_look_for_the_note_of_a_budget(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A table in memory may get a budget just before its rows are read."""
+    with duckdb.connect() as memory:
+        fill(memory, "t")
+        forest = ready(memory, ledger=tmp_path / "first").execute()
+        memory.execute("COMMENT ON TABLE t IS NULL")
+        engine = DuckDBEngine(memory)
+        table, snapshot = engine.table("t"), DuckDBEngine.snapshot
+        assert evaluate_table(engine, forest, table, account=NoAccount()).rows
+
+        def after_a_cap(*given: Any) -> Any:
+            account(memory, ledger=tmp_path / "second").set_cap(NANO, 0, ROW, raise_cap=False)
+            return snapshot(*given)
+
+        monkeypatch.setattr(DuckDBEngine, "snapshot", after_a_cap)
+        with pytest.raises(DpforestError, match="has no place for its budget"):
+            evaluate_table(engine, forest, table, account=NoAccount())
 
 
 def test_a_query_of_a_table_that_was_capped_meanwhile_gives_nothing(
@@ -239,7 +264,7 @@ def test_a_failure_after_the_debit_says_that_the_debit_stays(
         run.execute()
     engine = DuckDBEngine(con)
     with pytest.raises(DpforestError, match=r"^No\. The debit stays"):
-        evaluate_table(engine, forest, engine.table("t"), epsilon=1)
+        evaluate_table(engine, forest, engine.table("t"), account=account(con), epsilon=1)
 
 
 def test_a_debit_whose_end_is_not_recorded_gets_a_warning(
