@@ -171,6 +171,8 @@ def test_a_run_leaves_an_anchor_and_no_rows(spark: Any, tmp_path: Path) -> None:
     assert forest.predict(spark, "t").count() == len(ROWS)
     figures = evaluate(spark, forest, "t", ledger=tmp_path / "ledger")
     assert figures.rows == sum(row[3] in ("no", "yes") for row in ROWS)
+    noisy = evaluate(spark, forest, "t", epsilon=1, ledger=tmp_path / "ledger")
+    assert noisy.private
 
 
 def test_no_setting_of_the_session_changes_a_forest(spark: Any, tables: Any) -> None:
