@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cache
+from itertools import dropwhile
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Undefined
@@ -43,6 +44,12 @@ def join(values: Iterable[object], between: str) -> Sql:
 def render(step: str, **values: Any) -> Sql:
     """The statement of a step (the template's name without `.sql`)."""
     return Sql(_environment().get_template(f"{step}.sql").render(**values).strip() + "\n")
+
+
+def nested(step: str, **values: Any) -> Sql:
+    """The statement of a step as a part of another one: in brackets, without its header."""
+    lines = render(step, **values).splitlines(keepends=True)
+    return Sql(f"(\n{''.join(dropwhile(lambda line: line.startswith('--'), lines))})")
 
 
 @cache

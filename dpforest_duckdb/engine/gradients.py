@@ -14,7 +14,7 @@ from dpforest_duckdb.engine.exponentials import Shares
 from dpforest_duckdb.engine.grids import by_tree, scored_classes, scores_of
 from dpforest_duckdb.engine.leaves import at_leaf, constants, in_grid, leaf_number
 from dpforest_duckdb.engine.stored_rows import StoredRows
-from dpforest_duckdb.sql import Sql, render
+from dpforest_duckdb.sql import Sql, nested, render
 from dpforest_duckdb.tree import LEAF, Tree
 
 MAX_UNSTORED = 3  # trees whose votes every statement looks up again; with more, scores are stored
@@ -46,7 +46,7 @@ class ScoredRows:
             self._store_votes(large)
         if not self._unstored:
             return self._stored.codes
-        return Sql(f"({render('add_votes', made=None, leaves={}, **self._added(self._unstored))})")
+        return nested("add_votes", made=None, leaves={}, **self._added(self._unstored))
 
     def _store_votes(self, trees: Mapping[Sql, Tree]) -> None:
         """Store the scores with all votes, and the leaves of the `trees` that are summed next.

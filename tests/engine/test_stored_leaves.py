@@ -33,7 +33,8 @@ def test_sums_are_the_same_whether_leaves_are_stored_or_not(classes: int) -> Non
         "CREATE TABLE t AS SELECT 'v' || i % 255 AS many, chr((97 + i % 9)::INT) AS some, "
         f"'k' || (hash(i) % {classes}) AS y FROM range(1000) AS r(i)"
     )
-    engine = DuckDBEngine(con)
+    shown = list[str]()
+    engine = DuckDBEngine(con, shown.append)
 
     def coded() -> CodedRows:
         unit = PrivacyUnit("row", 1)
@@ -59,3 +60,5 @@ def test_sums_are_the_same_whether_leaves_are_stored_or_not(classes: int) -> Non
             assert sums.tolist() == fresh.sum_gradients([tree], scale)[0].tolist()
         rows.add_votes(added)
         voted = [*voted, *added]
+    assert any("FROM (\nSELECT" in text for text in shown), "some votes are added on the way"
+    assert not any("(--" in text for text in shown), "a header is at the beginning alone"
