@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from dpforest_duckdb.errors import one_line
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from dpforest_duckdb.ledger.accounts import AnyAccount
@@ -137,14 +138,12 @@ def show_table(
     column `title` (by default the first) on a line of its own, and the others below it. If `named`,
     the heading of that column is printed too.
     """
-    from rich.console import Console
-
     texts = [[cell(value) for value in row] for row in rows]
     numeric = [
         bool(rows) and all(isinstance(row[number], int | float) for row in rows)
         for number in range(len(headings))
     ]
-    console = Console(markup=False, highlight=False, emoji=False, soft_wrap=False)
+    console = plain_console()
     if not console.is_terminal:
         console.width = 10_000
     grid = _grid(headings, texts, numeric)
@@ -158,6 +157,20 @@ def show_table(
     for row in texts:
         for line in _paragraph(headings, row, title or headings[0], named, console.width):
             console.print(line)
+
+
+def plain_console() -> Console:
+    """Rich's console without markup. A closed pipe is an error, as it is for `print`.
+
+    Rich would end the program, with an exit code that says that it failed.
+    """
+    from rich.console import Console
+
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            raise  # Rich calls this where it handles the error
+
+    return Plain(markup=False, highlight=False, emoji=False, soft_wrap=False)
 
 
 def _grid(headings: Sequence[str], rows: list[list[str]], numeric: list[bool]) -> Table:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpforest_duckdb.cli import opening, options
-from dpforest_duckdb.cli.output import emit, warn_if_not_private
+from dpforest_duckdb.cli.output import emit, plain_console, warn_if_not_private
 from dpforest_duckdb.cli.rules import added
 from dpforest_duckdb.domain.names import fold, hint
 from dpforest_duckdb.errors import UsageError, one_line
@@ -203,10 +203,8 @@ def _show_tree(forest: Forest, number: int, as_json: bool) -> None:
 
 
 def _print(thing: Any) -> None:
-    """Print what Rich draws. Rich itself would end with an error if the reader closed the pipe."""
-    from rich.console import Console
-
-    console = Console(markup=False, highlight=False, emoji=False)
+    """Print what Rich draws."""
+    console = plain_console()
     with console.capture() as capture:
         console.print(thing)
     print(capture.get(), end="")

@@ -13,22 +13,27 @@ from shell import PROGRAM, dpforest, run, train
 FULL = Path("/dev/full")
 
 
-def test_a_closed_pipe_is_not_an_error(db: Path) -> None:
+BUFFERED = [{**os.environ, "PYTHONUNBUFFERED": each} for each in ("", "1")]  # "" is none
+
+
+@pytest.mark.parametrize("env", BUFFERED, ids=["buffered", "unbuffered"])
+def test_a_closed_pipe_is_not_an_error(db: Path, env: dict[str, str]) -> None:
     """As in `dpforest sql … | head -1`: the pipe is closed before anything is written."""
     reading, writing = os.pipe()
     os.close(reading)
-    for words in (("sql",), ("show",), ("show", "--tree", 0)):
-        ended = run(words[0], "--db", db, "--model", "risk", *words[1:], stdout=writing)
+    for words in (("sql",), ("show",), ("show", "--tree", 0), ("rules",)):
+        ended = run(words[0], "--db", db, "--model", "risk", *words[1:], stdout=writing, env=env)
         assert ended.code == 0
         assert "Error" not in ended.err
     os.close(writing)
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
-def test_output_that_cannot_be_written_is_one_sentence(db: Path) -> None:
+@pytest.mark.parametrize("env", BUFFERED, ids=["buffered", "unbuffered"])
+def test_output_that_cannot_be_written_is_one_sentence(db: Path, env: dict[str, str]) -> None:
     for words in (("sql", "--db", db, "--model", "risk"), ("train", "--help")):
         with FULL.open("w") as full:
-            ended = run(*words, stdout=full)
+            ended = run(*words, stdout=full, env=env)
         assert ended.code == 1
         assert [line for line in ended.err.splitlines() if line.startswith(("Error", "Trace"))] == [
             "Error: The output cannot be written: check the disk."
