@@ -154,7 +154,7 @@ def _show(found: Evaluation, classes: Sequence[str]) -> None:
             [[one, *rows] for one, rows in zip(classes, found.confusion, strict=True)],
         )
         if found.confusion_noise is not None:
-            tell(f"Each number of rows has noise of about ± {found.confusion_noise:.2g}.")
+            tell(f"Each number of rows has noise of about ± {found.confusion_noise:,.0f}.")
         _say_if_never_predicted(found, classes)
     if found.by_class:
         show_table(

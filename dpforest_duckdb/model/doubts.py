@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain.names import listed
+from dpforest_duckdb.errors import one_line
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import MULTIWAY, Tree
 
@@ -40,12 +42,12 @@ def doubts(forest: ForestContent) -> list[str]:
         for name in names
     ]
     unseen = [
-        f'By the noisy counts, perhaps no row has {listed(values, 5)} in "{name}": check how it is '
-        "written."
+        f'By the noisy counts, perhaps these values of "{name}" are in no row: '
+        f"{listed(values, 5)}. Check how they are written."
         for name, values in sorted(_unseen(forest))
         if name not in names
     ]
-    return [*unlisted, *dict.fromkeys(unseen)]
+    return list(map(one_line, [*unlisted, *unseen]))
 
 
 def _rows(trees: tuple[Tree, ...], classes: int) -> tuple[float, float]:
@@ -86,25 +88,42 @@ def _unseen(forest: ForestContent) -> Iterator[tuple[str, list[str]]]:
     """The columns with listed categories, or classes, that no row seems to have, and these.
 
     Each has a count within two standard deviations of 0, where equal parts of the rows would be
-    CLEAR of them.
+    CLEAR of them. Counts are means over the trees, weighted by their inverse variances.
     """
-    classes = len(forest.domain.classes)
+    classes, attributes = forest.domain.classes, forest.domain.attributes
+    means = {forest.domain.target: (classes, _Mean())}
     for tree in forest.trees:
         if tree.counts is None or tree.noise is None:
             continue
-        totals, noise = tree.counts[0], tree.noise[:1]
-        if none := _hidden(totals, np.broadcast_to(noise, totals.shape)):
-            yield forest.domain.target, [forest.domain.classes[number] for number in none]
-        attribute = forest.domain.attributes[tree.attribute[0]]
-        if tree.kind[0] != MULTIWAY or attribute.kind != "categorical":
-            continue
-        cells = slice(int(tree.first[0]), int(tree.first[0]) + attribute.proper)
-        rows, spread = tree.counts[cells].sum(axis=1), tree.noise[cells] * math.sqrt(classes)
-        if none := _hidden(rows, spread):
-            yield attribute.column, [attribute.values[number] for number in none]
+        means[forest.domain.target][1].add(tree.counts[0], tree.noise[:1])
+        attribute = attributes[tree.attribute[0]]
+        if tree.kind[0] == MULTIWAY and attribute.kind == "categorical":
+            cells = slice(int(tree.first[0]), int(tree.first[0]) + attribute.proper)
+            rows = tree.counts[cells].sum(axis=1)
+            noise = tree.noise[cells] * math.sqrt(len(classes))
+            means.setdefault(attribute.column, (attribute.values, _Mean()))[1].add(rows, noise)
+    for column, (values, mean) in means.items():
+        if hidden := [values[place] for place in mean.hidden()]:
+            yield column, hidden
 
 
-def _hidden(rows: Integers, noise: Floats) -> list[int]:
-    """The places of `rows[place]` hardly above their noise, if their mean is far above it."""
-    low = (rows < 2 * noise) & (rows.mean() > CLEAR * noise)  # NaN is neither
-    return [int(place) for place in np.flatnonzero(low)]
+@dataclass
+class _Mean:
+    """A mean of noisy `rows[place]`, weighted by the inverse variances."""
+
+    weighted: Floats | float = 0.0
+    exactness: Floats | float = 0.0
+
+    def add(self, rows: Integers, noise: Floats) -> None:
+        """Rows with noise of these standard deviations; where it is NaN, they have no weight."""
+        weight = np.nan_to_num(1 / np.maximum(noise, 1e-9) ** 2) * np.ones(len(rows))
+        self.weighted, self.exactness = self.weighted + weight * rows, self.exactness + weight
+
+    def hidden(self) -> list[int]:
+        """The places hardly above their noise, if the mean of all is far above it."""
+        exactness = np.atleast_1d(self.exactness)
+        if not exactness.all():
+            return []
+        rows, noise = np.atleast_1d(self.weighted) / exactness, 1 / np.sqrt(exactness)
+        low = (rows < 2 * noise) & (rows.mean() > CLEAR * noise)
+        return [int(place) for place in np.flatnonzero(low)]

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
+from typing import Any
 
 from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP, Measure
 from dpforest_duckdb.privacy.noise import LEAST_VARIANCE, laplace_deviation
@@ -49,6 +50,11 @@ class PlannedQuery:
     times: int = 1
     measure: Measure = PURE_DP
     per_row: int = 0
+
+    def facts(self) -> dict[str, Any]:
+        """The query as ledgers keep it, with the symbol of its measure."""
+        named = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {**named, "measure": str(self.measure)}
 
     @property
     def total(self) -> int:

@@ -8,7 +8,7 @@ What is computed from the noisy grid may be published.
 from __future__ import annotations
 
 import secrets
-from dataclasses import asdict, replace
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -136,7 +136,7 @@ def evaluate_table(
         )
     labels = _labels(forest, info, target, unit)
     declared = {"declared": UNSEEN} if unseen else {}
-    plan = ({**asdict(counting("figures", (nano,))), **declared},)
+    plan = ({**counting("figures", (nano,)).facts(), **declared},)
     charge = Charge(nano, 0, unit, EVALUATE, forest.name, private=not reason, plan=plan)
     with (
         engine.snapshot(info) as rows,  # what cannot be read costs nothing

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -98,7 +98,7 @@ class Run:
             recipe=self.recipe.label,
             model=self.name or one_line(self.file)[: store.LONGEST_NAME],
             private=not self.reasons,
-            plan=tuple(asdict(query) for query in self.plan.queries),
+            plan=tuple(query.facts() for query in self.plan.queries),
         )
 
     @property

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from shell import dpforest, make, refused, state, train
 
+from dpforest_duckdb.ledger.book import Ledger
+from dpforest_duckdb.ledger.entries import Debit
+
 
 def test_a_seed_is_refused_on_a_capped_table(db: Path) -> None:
     dpforest("budget", "set", "--db", db, "--table", "visits", "--epsilon", "9")
@@ -140,3 +143,14 @@ def test_the_ledger_keeps_a_printable_part_of_a_long_name_of_a_file(
     assert dpforest(*train(db, "--out", out)).code == 0
     shown = dpforest("budget", "show", "--db", db, "--table", "visits", "--json").facts
     assert shown["entries"][-1]["model"] == "a??" + "x" * 197
+
+
+def test_the_ledger_keeps_the_measure_of_every_query(db: Path) -> None:
+    for words in ((), ("--recipe", "boosted", "--delta", "1e-6")):
+        assert dpforest(*train(db, "--name", "new", "--replace", *words)).code == 0
+    asked = ("evaluate", "--db", db, "--model", "new", "--table", "visits", "--epsilon", "1")
+    assert dpforest(*asked).code == 0
+    entries = Ledger(Path(f"{db}.ledger")).read().entries
+    plans = [entry.plan for entry in entries if isinstance(entry, Debit)]
+    measures = [{query["measure"] for query in plan} for plan in plans[-3:]]
+    assert measures == [{"ε"}, {"ε", "μ²"}, {"ε"}]

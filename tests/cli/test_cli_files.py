@@ -255,8 +255,10 @@ def test_a_value_and_a_class_that_no_row_seems_to_have_get_a_warning(
     forest = _of_values(rows, 0)
     tree = replace(forest.trees[0], noise=np.full(5, noise))
     found = " ".join(doubts(replace(forest, trees=(tree,))))
-    assert found.count('perhaps no row has "y" in "a"') == value
-    assert found.count('perhaps no row has "yes" in "k"') == label
+    assert found.count('perhaps these values of "a" are in no row: "y".') == value
+    assert found.count('perhaps these values of "k" are in no row: "yes".') == label
+    more = " ".join(doubts(replace(forest, trees=(tree,) * 4)))
+    assert more.count('perhaps these values of "a"') == 1, "four trees have half of the noise"
     full = replace(tree, counts=np.array([[500, 500], [250, 250], [250, 250], [0, 0], [0, 0]]))
     assert not doubts(replace(forest, trees=(full,)))
 

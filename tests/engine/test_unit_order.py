@@ -81,7 +81,8 @@ def test_the_rows_of_a_unit_do_not_depend_on_other_units() -> None:
         con.execute("TRUNCATE t")
         columns = [list(column) for column in zip(*rows, strict=True)]
         con.execute(f"INSERT INTO t SELECT {', '.join(['unnest(?)'] * 9)}", columns)
-        made = coded()._stored
+        kept = coded()  # until its rows are read
+        made = kept._stored
         selected = f"SELECT {made.layout.words[0]} FROM {made.codes}"
         found = {codes for (codes,) in made.cursor.execute(selected).fetchall()}
         used |= found & {first, second}
