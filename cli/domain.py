@@ -13,7 +13,7 @@ from dpforest_duckdb.errors import DpforestError, one_line
 
 if TYPE_CHECKING:
     from dpforest_duckdb.domain.types import ColumnType
-    from dpforest_duckdb.training.opening import FoundRows
+    from dpforest_duckdb.training.found_rows import FoundRows
 
 
 def domain(
@@ -40,7 +40,6 @@ def domain(
     """
     from dpforest_duckdb.domain.file import domain_toml
     from dpforest_duckdb.engine.declarations import declared_columns
-    from dpforest_duckdb.engine.sources import SourceEngine
     from dpforest_duckdb.training.opening import find_rows
 
     database, rows = opening.rows_of(db, table)
@@ -55,15 +54,14 @@ def domain(
             near = hint(target, info.columns)
             raise DpforestError(f'There is no column "{target}"{near}: check --target.')
         named = found[fold(target)] if target else None
-        typed = not isinstance(engine, SourceEngine) or engine.source.schema
-        value = None if typed else next(filter(_looks_like_a_value, info.columns), None)
+        value = None if source.typed else next(filter(_looks_like_a_value, info.columns), None)
         if value is not None:
             say(
                 f'Note: the first line of "{info.display}" was read as the column names, but '
                 f'"{value}" looks like a value: if that line is a row, add a line of names above '
                 "it, because names are public."
             )
-        types = info.columns if typed else {}
+        types = info.columns if source.typed else {}
         columns = [
             _marked(column, types.get(column["name"]), column["name"] == named)
             for column in declared_columns(engine, info)

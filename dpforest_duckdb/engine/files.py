@@ -93,9 +93,15 @@ class ParquetFiles:
     columns: Mapping[str, str]
     database: DatabaseOpener
     schema = True
+    in_text = False
     by_values = False
     in_transaction = False
     catalog = CATALOG
+
+    def remarks(self, domain: Domain) -> list[str]:
+        """None: the types of the columns are in the files."""
+        del domain
+        return []
 
     @property
     def rounded(self) -> frozenset[str]:
@@ -132,6 +138,7 @@ class CsvFiles:
     headers: tuple[Header, ...]
     database: DatabaseOpener
     schema = False
+    in_text = True
     by_values = False
     rounded = ()
     in_transaction = False

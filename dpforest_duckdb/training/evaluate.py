@@ -34,7 +34,8 @@ from dpforest_duckdb.privacy.plan import counting
 from dpforest_duckdb.privacy.unit import ROW, PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.score_sql import fitted
-from dpforest_duckdb.training.opening import FoundRows, Rows, find_rows
+from dpforest_duckdb.training.found_rows import FoundRows
+from dpforest_duckdb.training.opening import Rows, find_rows
 
 EVALUATE = "evaluate"  # stands for the recipe in the ledger
 UNSEEN = "the model never saw these rows"  # what --unseen records in the ledger

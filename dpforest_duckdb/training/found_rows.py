@@ -1,0 +1,205 @@
+"""Rows to train on that were found, and not read: their engine, and where their budget is kept.
+
+There is one class for each place where rows can be.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.table import TableInfo
+from dpforest_duckdb.domain.types import ColumnType
+from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.files import CsvFiles, ParquetFiles
+from dpforest_duckdb.engine.query_reads import read_tables, reads_files
+from dpforest_duckdb.engine.read_types import whole_number_remarks
+from dpforest_duckdb.engine.relations import Relation
+from dpforest_duckdb.engine.sources import SourceEngine
+from dpforest_duckdb.engine.spark.engine import SparkEngine
+from dpforest_duckdb.engine.spark.files import SparkFiles
+from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
+from dpforest_duckdb.ledger.account import Account, has_cap
+from dpforest_duckdb.ledger.accounts import AnyAccount, KeptAccount
+from dpforest_duckdb.ledger.book import Ledger
+from dpforest_duckdb.ledger.datasets import DatasetAccount, capped_files
+
+
+@dataclass(frozen=True)
+class FoundRows(ABC):
+    """What is known of rows before one is read.
+
+    `in_table` says that they are the rows of a base table, which has a budget of its own.
+    """
+
+    engine: DuckDBEngine | SourceEngine | SparkEngine
+    table: TableInfo
+    in_table: ClassVar[bool] = False
+
+    @property
+    def in_text(self) -> bool:
+        """Whether they are the records of CSV files, of which damaged ones are left out."""
+        return False
+
+    @property
+    def typed(self) -> bool:
+        """Whether the types of the columns are declared where the rows are."""
+        return True
+
+    def remarks(self, domain: Domain, columns: Mapping[str, ColumnType] | None = None) -> list[str]:
+        """What a bound domain may get wrong: nothing, if the rows are typed.
+
+        `columns` are the types that columns are read as, if the domain decides about them.
+        """
+        return [] if self.typed else whole_number_remarks(domain, columns or {})
+
+    def account_or(
+        self, given: AnyAccount | None, ledger: str | Path | None, dataset: str | None
+    ) -> AnyAccount:
+        """The `given` budget, which only a DataFrame may have, or else the budget of the rows."""
+        if given is None:
+            return self.account(ledger, dataset)
+        raise UsageError(
+            "account is for DataFrames: tables, queries and files have budgets of their own."
+        )
+
+    @abstractmethod
+    def account(self, ledger: str | Path | None, dataset: str | None) -> KeptAccount:
+        """The budget of the rows. Raises `DpforestError` if they have no place for one."""
+
+
+@dataclass(frozen=True)
+class TableRows(FoundRows):
+    """The rows of a table of DuckDB, or of a database that is attached to it."""
+
+    engine: DuckDBEngine | SparkEngine
+    in_table = True
+
+    def account(self, ledger: str | Path | None, dataset: str | None) -> KeptAccount:
+        if dataset is not None:
+            raise UsageError(
+                "--dataset is for files, DataFrames and queries: a table has a budget of its own."
+            )
+        return Account.of(self.engine, self.table, ledger)
+
+
+@dataclass(frozen=True)
+class SparkTableRows(TableRows):
+    """The rows of a table of Spark."""
+
+    def account(self, ledger: str | Path | None, dataset: str | None) -> KeptAccount:
+        return super().account(_named_for_spark(ledger), dataset)
+
+
+@dataclass(frozen=True)
+class SparkFileRows(FoundRows):
+    """The rows of Parquet files that Spark reads."""
+
+    engine: SparkFiles
+
+    def account(self, ledger: str | Path | None, dataset: str | None) -> KeptAccount:
+        book = Ledger(_named_for_spark(ledger))
+        return DatasetAccount(book, self.engine.files, dataset, tuple(self.table.columns))
+
+
+@dataclass(frozen=True)
+class SourceRows(FoundRows):
+    """Rows that are in no table: the kinds below."""
+
+    engine: SourceEngine
+
+    @property
+    def typed(self) -> bool:
+        return self.engine.source.schema
+
+    def _of_dataset(self, ledger: str | Path | None, dataset: str | None) -> DatasetAccount:
+        if dataset is None:
+            raise UsageError(
+                "These rows are no table and no file, so their budget needs a name: give one with "
+                "--dataset."
+            )
+        return DatasetAccount(self._book(ledger), (), dataset, tuple(self.table.columns))
+
+    def _book(self, ledger: str | Path | None) -> Ledger:
+        """The ledger as named, else the one beside the connection's database."""
+        if ledger is not None:
+            return Ledger(ledger)
+        path = self.engine.database
+        if not path:
+            raise DpforestError(
+                "The budget of files, DataFrames and queries is kept in a ledger: name one with "
+                "--ledger."
+            )
+        return Ledger(f"{path}.ledger")
+
+
+@dataclass(frozen=True)
+class FileRows(SourceRows):
+    """The rows of Parquet or CSV files."""
+
+    source: ParquetFiles | CsvFiles
+
+    @property
+    def in_text(self) -> bool:
+        return self.source.in_text
+
+    def remarks(self, domain: Domain, columns: Mapping[str, ColumnType] | None = None) -> list[str]:
+        return [*super().remarks(domain, columns), *self.source.remarks(domain)]
+
+    def account(self, ledger: str | Path | None, dataset: str | None) -> KeptAccount:
+        columns = tuple(self.table.columns)
+        return DatasetAccount(self._book(ledger), self.source.files, dataset, columns)
+
+
+@dataclass(frozen=True)
+class FrameRows(SourceRows):
+    """The rows of a DataFrame, whose budget may be in memory."""
+
+    def account(self, ledger: str | Path | None, dataset: str | None) -> KeptAccount:
+        return self._of_dataset(ledger, dataset)
+
+    def account_or(
+        self, given: AnyAccount | None, ledger: str | Path | None, dataset: str | None
+    ) -> AnyAccount:
+        return self.account(ledger, dataset) if given is None else given
+
+
+@dataclass(frozen=True)
+class QueryRows(SourceRows):
+    """The rows of a query, which must not read anything that has a cap of its own."""
+
+    relation: Relation
+
+    def account(self, ledger: str | Path | None, dataset: str | None) -> KeptAccount:
+        account = self._of_dataset(ledger, dataset)
+        refuse = partial(_refuse_capped, self.relation, ledger, account.ledger, str(dataset))
+        refuse()
+        return replace(account, refuse_capped_sources=refuse)
+
+
+def _named_for_spark(ledger: str | Path | None) -> str | Path:
+    if ledger is None:
+        raise DpforestError(
+            "Spark has no file that a budget could be kept beside: name one with --ledger."
+        )
+    return ledger
+
+
+def _refuse_capped(source: Relation, ledger: str | Path | None, book: Ledger, dataset: str) -> None:
+    """Raise `BudgetError` if a query reads anything that has a cap of its own."""
+    for table in read_tables(source.engine, source.relation):
+        if has_cap(source.engine, table, ledger):
+            raise BudgetError(
+                f'Refused: the query may read table "{table.display}", which has a cap: train on '
+                "the table itself."
+            )
+    if capped_files(book, dataset) and reads_files(source.engine, source.relation):
+        raise BudgetError(
+            "Refused: the query may read files, and a file has a cap in this ledger: train on the "
+            "files themselves."
+        )
