@@ -44,10 +44,11 @@ LATE = {
     "report": {"altair", "vl_convert"},
 }
 ENGINE = f"{PACKAGE}.engine"
-EDGES = {
+EDGES = {  # pick the engine of a connection, or know the kinds of rows that engines read
     f"{PACKAGE}.training.opening",
+    f"{PACKAGE}.training.found_rows",
     f"{PACKAGE}.model.forest",
-}  # pick the engine of a connection
+}
 TYPES_ONLY = {PACKAGE, f"{PACKAGE}.cli"}  # may import for annotations alone, for the same reason
 
 
