@@ -19,12 +19,13 @@ WITH coded AS (
 {% if unit %}
 , ordered AS (
   -- one order of all rows: DuckDB writes it to disk as needed, even if a unit has most of the rows.
+  -- The hash is of the unit too: units with the same rows must not all use the same of them.
   -- Rows with the same place have the same codes and class, even if hashes of others are equal: which
   -- rows of a unit are used must not depend on other units
   SELECT
     *,
     lag("unit", {{ unit.rows }}) OVER (
-      ORDER BY "unit", hash({% for word in words %}{{ word.column }}, {% endfor %}"class", CAST($salt AS UBIGINT)),
+      ORDER BY "unit", hash(CAST($salt AS UBIGINT), "unit", {% for word in words %}{{ word.column }}, {% endfor %}"class"),
         "class"{% for word in words %}, {{ word.column }}{% endfor %}
 
     ) AS "before"

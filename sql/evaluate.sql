@@ -17,7 +17,7 @@ FROM (
   SELECT
     *{% if unit %},
     lag("unit", {{ unit.rows }}) OVER (
-      ORDER BY "unit", hash("class", "right", "value", CAST($salt AS UBIGINT)),
+      ORDER BY "unit", hash(CAST($salt AS UBIGINT), "unit", "class", "right", "value"),
         "class", "right", "value"
     ) AS "before"{% endif %}
 

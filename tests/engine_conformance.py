@@ -91,6 +91,7 @@ def conforms(subject: Subject) -> None:
     rows_are_counted(subject.engine, info)
     a_snapshot_shows_one_moment(subject, info)
     shared_codes_are_those_of_one_moment(subject, info)
+    units_with_the_same_rows_use_different_ones(subject, info)
 
 
 def conforms_without_tables(subject: Subject) -> None:
@@ -109,6 +110,7 @@ def conforms_without_tables(subject: Subject) -> None:
     models_are_stored_and_replaced(engine)
     rows_are_counted(engine, info)
     a_snapshot_shows_one_moment(subject, info)
+    units_with_the_same_rows_use_different_ones(subject, info)
 
 
 def rows_are_counted(engine: Engine, info: TableInfo) -> None:
@@ -322,3 +324,28 @@ def shared_codes_are_those_of_one_moment(subject: Subject, info: TableInfo) -> N
         assert (seen(rows, domain, last=True) == second).all()
         third = seen(rows, narrow, last=False)
         assert (seen(rows, domain, last=True) == third).all()
+
+
+def units_with_the_same_rows_use_different_ones(subject: Subject, info: TableInfo) -> None:
+    """About half of the units that have a row of each class use that of a class."""
+    pairs = [("red", 1, 1000 + i // 2, ["no", "yes"][i % 2]) for i in range(600)]
+    unit, domain = PrivacyUnit("who", 1), bound(info)
+    forest = ForestContent("m", "", Guarantee("1"), domain, (RED_IS_NO,))
+    labels = Attribute("label", "categorical", domain.classes).bound(info.columns["label"])
+
+    def used(salt: int) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of each class, in training and in a noisy evaluation."""
+        with subject.engine.snapshot(info) as rows:
+            coded = rows.encode(Coding(domain, unit, trees=1, sample="all", salt=salt))
+            counted = coded.count_leaves(0, 1)[0]
+            coded.drop()
+            grid = rows.count_outcome_grid(forest, labels, unit, (0.25, 0.5, 0.75), salt)
+        return counted, grid.sum(axis=(1, 2))
+
+    before = [used(salt) for salt in range(3)]
+    subject.insert(pairs)
+    for salt, olds in enumerate(before):
+        for old, new in zip(olds, used(salt), strict=True):
+            added = new - old
+            assert added.sum() == 300
+            assert 90 < added[0] < 210, "all units drew alike"

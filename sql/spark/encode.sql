@@ -20,7 +20,7 @@ WITH coded AS (
   SELECT
     *,
     row_number() OVER (
-      PARTITION BY `unit` ORDER BY xxhash64(:salt, {% for word in words %}{{ word.column }}, {% endfor %}`class`), {% for word in words %}{{ word.column }}, {% endfor %}`class`
+      PARTITION BY `unit` ORDER BY xxhash64(:salt, `unit`, {% for word in words %}{{ word.column }}, {% endfor %}`class`), {% for word in words %}{{ word.column }}, {% endfor %}`class`
     ) AS `position`
   FROM coded
   WHERE `class` IS NOT NULL AND `unit` IS NOT NULL

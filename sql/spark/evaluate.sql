@@ -17,7 +17,7 @@ FROM (
   SELECT
     *{% if unit %},
     row_number() OVER (
-      PARTITION BY `unit` ORDER BY xxhash64(:salt, `class`, `right`, `value`), `class`, `right`, `value`
+      PARTITION BY `unit` ORDER BY xxhash64(:salt, `unit`, `class`, `right`, `value`), `class`, `right`, `value`
     ) AS `position`{% endif %}
 
   FROM (

@@ -45,6 +45,21 @@ def test_bounding_does_not_depend_on_row_order(con: duckdb.DuckDBPyConnection) -
     assert [c.tolist() for c in coded(con, PrivacyUnit("who", 2)).count_classes(0, 1)] == first
 
 
+@pytest.mark.parametrize("bound", [1, 2])
+@pytest.mark.parametrize("unit", ["i", "'patient ' || i", "i + 0.5::DOUBLE"])
+def test_units_with_the_same_rows_do_not_all_use_the_same_of_them(
+    con: duckdb.DuckDBPyConnection, unit: str, bound: int
+) -> None:
+    con.execute(
+        "CREATE TABLE t AS SELECT ['x', 'y'][1 + n % 2] AS a, n AS b, 1.0 AS c, 1 AS d, true AS e, "
+        f"['no', 'yes'][1 + n % 2] AS k, {unit} AS who FROM range(1000) i(i), range(4) n(n)"
+    )
+    for salt in range(5):
+        values = coded(con, PrivacyUnit("who", bound), salt=salt).count_classes(0, 1)[1]
+        for kept in values[0].sum(axis=-1)[:4]:  # of each value of b, about bound in four
+            assert abs(kept - 250 * bound) < 75, (salt, values.tolist())
+
+
 @pytest.mark.parametrize(
     ("unit_type", "values"),
     [

@@ -14,7 +14,7 @@ WITH coded AS (
   SELECT
     *,
     row_number() OVER (
-      PARTITION BY `unit` ORDER BY xxhash64(:salt, `word0`, `class`), `word0`, `class`
+      PARTITION BY `unit` ORDER BY xxhash64(:salt, `unit`, `word0`, `class`), `word0`, `class`
     ) AS `position`
   FROM coded
   WHERE `class` IS NOT NULL AND `unit` IS NOT NULL

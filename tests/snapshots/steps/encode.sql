@@ -13,12 +13,13 @@ WITH coded AS (
 )
 , ordered AS (
   -- one order of all rows: DuckDB writes it to disk as needed, even if a unit has most of the rows.
+  -- The hash is of the unit too: units with the same rows must not all use the same of them.
   -- Rows with the same place have the same codes and class, even if hashes of others are equal: which
   -- rows of a unit are used must not depend on other units
   SELECT
     *,
     lag("unit", 2) OVER (
-      ORDER BY "unit", hash("codes0", "class", CAST($salt AS UBIGINT)),
+      ORDER BY "unit", hash(CAST($salt AS UBIGINT), "unit", "codes0", "class"),
         "class", "codes0"
     ) AS "before"
   FROM coded
