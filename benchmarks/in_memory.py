@@ -76,7 +76,7 @@ class Table:
 
     def __init__(self, con: duckdb.DuckDBPyConnection, name: str, domain: Domain) -> None:
         columns = DuckDBEngine(con).table(name).columns
-        self.domain = domain.without(domain.privacy_unit or "").bind(columns)
+        self.domain = domain.without([domain.privacy_unit or ""]).bind(columns)
         label = DIALECT.class_code(
             self.domain.classes, self.domain.target_type, DIALECT.ident(self.domain.target)
         )

@@ -88,18 +88,18 @@ def _looks_like_a_value(name: str) -> bool:
 
 def _check(rows: FoundRows, file: str, target: str | None, as_json: bool) -> None:
     """Compare a domain file with the columns: refuse what cannot be right, list other doubts."""
-    from dpforest_duckdb.arguments import EACH_ROW
     from dpforest_duckdb.domain.checks import remarks
     from dpforest_duckdb.domain.file import load_domain
-    from dpforest_duckdb.privacy.unit import requested_unit
+    from dpforest_duckdb.privacy.unit import ROW, requested_unit
 
     domain = load_domain(file, target)
-    info = rows.engine.typed(rows.table, domain, None)
+    unit = ROW
+    if domain.privacy_unit is not None:
+        unit = requested_unit(domain.privacy_unit, 1, cap=None, columns=rows.table.columns)
+    info = rows.engine.typed(rows.table, domain, unit)
     notes = list(remarks(domain, info.columns))
     bound = domain.bind(info.columns)
     notes += rows.remarks(bound, info.columns)
-    if bound.privacy_unit not in (None, EACH_ROW):
-        requested_unit(bound.privacy_unit, 1, cap=None, columns=info.columns)
     used = {fold(name) for name in (*bound.columns, bound.target, *bound.identifiers)}
     unused = [name for name in rows.table.columns if fold(name) not in used]
     if as_json:

@@ -97,7 +97,7 @@ def conforms(subject: Subject) -> None:
 def conforms_without_tables(subject: Subject) -> None:
     """The same for rows in no table: there are no other tables, and no comment is kept."""
     engine = subject.engine
-    info = engine.typed(engine.table("t"), DOMAIN, "who")
+    info = engine.typed(engine.table("t"), DOMAIN, PrivacyUnit("who"))
     assert info.columns.keys() == COLUMNS.keys()
     assert engine.tables(info.catalog) == []
     assert [column.name for column in engine.declared(info)] == list(info.columns)

@@ -136,9 +136,10 @@ class Domain:
         groups = tuple(group for a in self.attributes if a.taxonomy for group in a.groups())
         return replace(self, attributes=(*self.attributes, *groups))
 
-    def without(self, column: str) -> Domain:
-        """The same without one column, such as the privacy unit."""
-        others = tuple(a for a in self.attributes if fold(a.name) != fold(column))
+    def without(self, columns: Collection[str]) -> Domain:
+        """The same without some columns, such as that of the privacy unit."""
+        left_out = {fold(column) for column in columns}
+        others = tuple(a for a in self.attributes if fold(a.name) not in left_out)
         return replace(self, attributes=others)
 
     def refuse_missing(self, columns: Collection[str]) -> None:

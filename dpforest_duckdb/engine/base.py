@@ -266,7 +266,7 @@ class Catalogue(Anchor, Protocol):
     def table(self, name: str) -> TableInfo:
         """Resolve a base table. Raises `DpforestError` for anything else."""
 
-    def typed(self, table: TableInfo, domain: Domain, unit: str | None) -> TableInfo:
+    def typed(self, table: TableInfo, domain: Domain, unit: PrivacyUnit) -> TableInfo:
         """The table with the types that its columns are read as.
 
         A table has types of its own. Files and DataFrames get theirs from the domain, and only the

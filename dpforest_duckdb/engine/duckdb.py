@@ -21,6 +21,7 @@ from dpforest_duckdb.engine.statements import Statements, second_connection
 from dpforest_duckdb.engine.temp_space import bytes_of_a_row, room
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.anchor import Home
+from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.dialects.base import split_name
 from dpforest_duckdb.scoring.score_sql import Scored
 
@@ -112,7 +113,7 @@ class DuckDBEngine(Statements):
         computed = frozenset(column for column, _, generated in columns if generated)
         return TableInfo(catalog, schema, name, types, comment or "", computed)
 
-    def typed(self, table: TableInfo, domain: Domain, unit: str | None) -> TableInfo:
+    def typed(self, table: TableInfo, domain: Domain, unit: PrivacyUnit) -> TableInfo:
         return table
 
     def tables(self, catalog: str) -> list[TableInfo]:

@@ -35,7 +35,7 @@ class Encoding:
         domain, unit = self.coding.domain, self.coding.unit
         target = ident("t", domain.target)
         labels = [ident(f"label{number}") for number in range(len(self.coding.first_phase))]
-        source = self.statements.rows_of(table, [*domain.columns, unit.column])
+        source = self.statements.rows_of(table, [*domain.columns, *unit.columns])
         return render(
             "encode",
             codes=codes,

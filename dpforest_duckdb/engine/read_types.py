@@ -34,6 +34,7 @@ from dpforest_duckdb.engine.written_values import (
     written_number,
 )
 from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 _NUMBERS = ("integer", "decimal", "float", "boolean")
 _WIDEST = {  # what the numeric columns of a model are read as
@@ -49,7 +50,7 @@ FEW_NUMBERS = 32  # with fewer whole numbers between the bounds, rounding loses 
 def read_as(
     table: TableInfo,
     domain: Domain,
-    unit: str | None,
+    unit: PrivacyUnit,
     *,
     schema: bool,
     by_values: bool,
@@ -74,7 +75,7 @@ def read_as(
         name: _read_type(attribute, table.columns[name], schema=schema, by_values=by_values)
         for name, attribute in used.items()
     }
-    if name := found.get(fold(unit or domain.privacy_unit or "")):
+    for name in (found[fold(column)] for column in unit.columns if fold(column) in found):
         columns[name] = _unit_type(
             name,
             table.columns[name],
@@ -132,8 +133,12 @@ def _unit_type(
 
 
 def _same_values(read: ColumnType, stored: ColumnType) -> bool:
-    """Whether different values stay different: the types are equal, or both of whole numbers."""
-    return read == stored or read.family == stored.family == "integer"
+    """Whether different values stay different: the types are equal, or both of whole numbers and
+    the one that is read holds all numbers of the other.
+    """
+    return read == stored or (
+        read.family == stored.family == "integer" and stored.bits <= read.bits
+    )
 
 
 def _attribute_type(attribute: Attribute, stored: ColumnType, *, by_values: bool) -> ColumnType:

@@ -112,7 +112,7 @@ class SourceEngine:
         """The rows as a table; there is one, so its name is not looked up."""
         return TableInfo(self.source.catalog, "main", name, column_types(self.source.columns))
 
-    def typed(self, table: TableInfo, domain: Domain, unit: str | None) -> TableInfo:
+    def typed(self, table: TableInfo, domain: Domain, unit: PrivacyUnit) -> TableInfo:
         """See `read_as`."""
         source = self.source
         return read_as(

@@ -26,6 +26,11 @@ class PrivacyUnit:
         """Whether each row is a unit of its own."""
         return self.column == EACH_ROW
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that name a unit: none for rows, even if a column is called "row"."""
+        return () if self.is_row else (self.column,)
+
     def __str__(self) -> str:
         if self == ROW:
             return "each row"

@@ -123,12 +123,12 @@ def evaluate_table(
             "--privacy-unit, --rows-per-unit and --unseen go with --epsilon: exact figures protect "
             "nobody."
         )
-    info = _typed(engine, forest, table, target, privacy_unit)
-    engine.refuse_unseen(info, _read(forest, info, target, privacy_unit))
-    _refuse_other_account(engine, info, account, exact=nano is None)
+    _refuse_other_account(engine, table, account, exact=nano is None)
+    unit = ROW if nano is None else _unit(account, table, forest, privacy_unit, rows_per_unit)
+    info = _typed(engine, forest, table, target, unit)
+    engine.refuse_unseen(info, _read(forest, info, target, unit))
     if nano is None:
         return _exact(engine, info, forest, target, account)
-    unit = _unit(account, info, forest, privacy_unit, rows_per_unit)
     reason = "" if unseen else _reason_to_withhold(account, forest)
     if reason and account.budget().cap:
         raise BudgetError(
@@ -179,7 +179,7 @@ def _noisy(
 
 
 def _typed(
-    engine: Engine, forest: ForestContent, table: TableInfo, target: str | None, unit: str | None
+    engine: Engine, forest: ForestContent, table: TableInfo, target: str | None, unit: PrivacyUnit
 ) -> TableInfo:
     """The table with its columns in the types that they are read as."""
     attributes = {fold(attribute.column) for attribute in forest.domain.attributes}
@@ -188,7 +188,7 @@ def _typed(
             f'--target is "{target}", an attribute of the model: name the column with its classes.'
         )
     domain = replace(forest.domain, target=target or forest.domain.target)
-    return engine.typed(table, domain, unit or forest.guarantee.unit)
+    return engine.typed(table, domain, unit)
 
 
 def _unit(
@@ -263,10 +263,10 @@ def _refuse_other_account(
 
 
 def _read(
-    forest: ForestContent, info: TableInfo, target: str | None, unit: str | None
+    forest: ForestContent, info: TableInfo, target: str | None, unit: PrivacyUnit
 ) -> list[str]:
     """The columns of a table that an evaluation reads, as the table spells them."""
-    wanted = {*forest.domain.columns, target or "", unit or forest.guarantee.unit}
+    wanted = {*forest.domain.columns, target or forest.domain.target, *unit.columns}
     names = {fold(name) for name in wanted}
     return [name for name in info.columns if fold(name) in names]
 

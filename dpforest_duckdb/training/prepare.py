@@ -92,9 +92,9 @@ def prepare(
     own_account = rows.account_or(account, ledger, dataset)
     cap = None if privacy_unit == EACH_ROW else own_account.budget().cap
     unit = _unit(public, info, privacy_unit, rows_per_unit, cap)
-    used = public.without(unit.column)
+    used = public.without(unit.columns)
     used.refuse_missing(info.columns)
-    info = engine.typed(info, used, unit.column)
+    info = engine.typed(info, used, unit)
     notes = [*filter(None, [own_account.new_dataset]), *remarks(public, info.columns)]
     public = used.bind(info.columns)
     wanted = chosen.request(
@@ -104,7 +104,7 @@ def prepare(
     notes += rows.remarks(public, info.columns)
     notes += (*_budget_notes(chosen, wanted, request), *chosen.remarks(trees, depth))
     _warn(notes)
-    engine.refuse_unseen(info, [*public.columns, unit.column])
+    engine.refuse_unseen(info, [*public.columns, *unit.columns])
     if name is not None:
         store.check_name(engine.models, name, replace=replace)
     if engine.spills_plain(info):
@@ -181,13 +181,13 @@ def _public(
 
 def _left_out(declared: Domain, used: Domain, unit: PrivacyUnit) -> tuple[str, ...]:
     """The attributes of a domain that a request leaves out."""
-    known = {fold(name) for name in (*used.columns, unit.column)}
+    known = {fold(name) for name in (*used.columns, *unit.columns)}
     return tuple(name for name in declared.columns if fold(name) not in known)
 
 
 def _unused(table: TableInfo, public: Domain, unit: PrivacyUnit) -> tuple[str, ...]:
     """The columns of the rows, as they are stored, that a run does not use."""
-    used = (*public.columns, public.target, *public.identifiers, unit.column)
+    used = (*public.columns, public.target, *public.identifiers, *unit.columns)
     known = {fold(name) for name in used}
     return tuple(name for name in table.columns if fold(name) not in known)
 
@@ -255,6 +255,6 @@ def _unit(
             f'There is no column "{unit.column}", which the cap protects: name whom to protect '
             "with --privacy-unit."
         )
-    if fold(unit.column) == fold(domain.target):
+    if fold(domain.target) in map(fold, unit.columns):
         raise DpforestError("The target cannot be the privacy unit: correct --privacy-unit.")
     return unit

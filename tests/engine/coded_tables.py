@@ -39,7 +39,7 @@ def coded(
 ) -> DuckDBRows:
     engine = DuckDBEngine(con)
     table = engine.table("t")
-    bound = domain().without(unit.column).bind(table.columns)
+    bound = domain().without(unit.columns).bind(table.columns)
     return encode(
         engine, table, bound, unit, trees=trees, sample="disjoint" if disjoint else "all", salt=salt
     )

@@ -152,7 +152,7 @@ def judged(
 ) -> list[np.ndarray]:
     engine = DuckDBEngine(con)
     table = engine.table("t")
-    bound = domain().without(unit.column).bind(table.columns)
+    bound = domain().without(unit.columns).bind(table.columns)
     rows = encode(
         engine,
         table,

@@ -134,7 +134,7 @@ def test_a_patient_of_a_real_table_moves_no_more_than_the_bound(
     engine, public = DuckDBEngine(con), load_domain(real(name))
     unit = PrivacyUnit(public.identifiers[0], bound)
     column = engine.dialect.ident(unit.column)
-    bound_domain = public.without(unit.column).bind(engine.table(name).columns)
+    bound_domain = public.without(unit.columns).bind(engine.table(name).columns)
 
     def counts() -> list[np.ndarray]:
         rows = encode(engine, engine.table(name), bound_domain, unit, trees=1, sample="all", salt=1)

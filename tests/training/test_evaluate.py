@@ -521,6 +521,62 @@ def test_an_attribute_of_a_file_is_no_privacy_unit_in_another_type(
     assert found.unit == PrivacyUnit("x"), "a table has types of its own"
 
 
+def test_the_unit_of_a_cap_is_checked_before_the_debit(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], tmp_path: Path
+) -> None:
+    """In a DataFrame, all values that are no category are one, and so would their persons be."""
+    scored_table(con, 2)
+    forest, book = fit(con, "t", target="label", privacy_unit="row"), tmp_path / "book"
+    rows = con.table("t").df()
+    given: dict[str, Any] = {"ledger": book, "dataset": "rows"}
+    dpforest_duckdb.set_budget(con, rows, epsilon=1, privacy_unit="x", **given)
+    with pytest.raises(DpforestError, match='"x" is an attribute too'):
+        evaluate(con, forest, rows, epsilon=1, unseen=True, **given)
+    assert dpforest_duckdb.budget(con, rows, **given).spent_epsilon == 0
+    con.execute("CREATE MACRO twice(a) AS 2 * a")
+    con.execute(
+        "CREATE TABLE computed (x INTEGER, label VARCHAR, who INTEGER GENERATED ALWAYS AS "
+        "(twice(x)))"
+    )
+    dpforest_duckdb.set_budget(con, "computed", epsilon=1, privacy_unit="who", ledger=book)
+    with pytest.raises(DpforestError, match='"who" of table "computed" is computed'):
+        evaluate(con, forest, "computed", epsilon=1, unseen=True, ledger=book)
+    assert dpforest_duckdb.budget(con, "computed", ledger=book).spent_epsilon == 0
+
+
+def test_the_unit_of_a_cap_need_not_be_an_attribute(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], tmp_path: Path
+) -> None:
+    scored_table(con, 2)
+    forest = fit(con, "t", target="label", privacy_unit="row")
+    rows = con.table("t").df().astype({"who": "Int64"})
+    given: dict[str, Any] = {"ledger": tmp_path / "book", "dataset": "rows"}
+    dpforest_duckdb.set_budget(con, rows, epsilon=1, privacy_unit="who", **given)
+    found = evaluate(con, forest, rows, epsilon=1, unseen=True, **given)
+    assert found.unit == PrivacyUnit("who")
+
+
+@pytest.mark.parametrize("kind", ["UBIGINT", "HUGEINT", "UHUGEINT"])
+def test_a_unit_that_is_an_attribute_keeps_all_its_digits(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], tmp_path: Path, kind: str
+) -> None:
+    """Whole numbers of more than 64 bits are rounded where they are attributes."""
+    scored_table(con, 2)
+    forest = fit(con, "t", target="label", privacy_unit="row")
+    con.execute(f"CREATE TABLE wide AS SELECT (2**60)::{kind} + x AS x, label FROM t")
+    with pytest.raises(DpforestError, match='"x" is an attribute too'):
+        evaluate(
+            con,
+            forest,
+            con.sql("FROM wide WHERE label IS NOT NULL"),
+            epsilon=1,
+            privacy_unit="x",
+            unseen=True,
+            ledger=tmp_path / "book",
+            dataset="rows",
+        )
+
+
 def test_python_refuses_what_is_no_forest(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
 ) -> None:

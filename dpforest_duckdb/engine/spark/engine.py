@@ -25,6 +25,7 @@ from dpforest_duckdb.engine.spark.steps import (
 )
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import Home, UnanchoredError
+from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.dialects.base import split_name
 from dpforest_duckdb.sql import Sql
 
@@ -168,9 +169,9 @@ class SparkEngine:
             )
         return note
 
-    def typed(self, table: TableInfo, domain: Domain, unit: str | None) -> TableInfo:
+    def typed(self, table: TableInfo, domain: Domain, unit: PrivacyUnit) -> TableInfo:
         """The table with the columns that a run reads."""
-        wanted = {*domain.columns, domain.target, unit or domain.privacy_unit or ""}
+        wanted = {*domain.columns, domain.target, *unit.columns}
         names = {fold(name) for name in wanted}
         read = {name: kind for name, kind in table.columns.items() if fold(name) in names}
         return replace(table, columns=read)

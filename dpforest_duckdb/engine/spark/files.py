@@ -27,6 +27,7 @@ from dpforest_duckdb.engine.spark.engine import (
 from dpforest_duckdb.engine.spark.snapshot import hashable
 from dpforest_duckdb.engine.spark.steps import Frame, Session, own_steps
 from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 _PATTERN = frozenset("*?[]{}")
 
@@ -103,7 +104,7 @@ class SparkFiles(SparkEngine):
     def fields(self, info: TableInfo) -> list[Any]:
         return self._fields
 
-    def typed(self, table: TableInfo, domain: Domain, unit: str | None) -> TableInfo:
+    def typed(self, table: TableInfo, domain: Domain, unit: PrivacyUnit) -> TableInfo:
         """See `read_as`."""
         floats = [name for name, kind in table.columns.items() if kind.family == "float"]
         return read_as(table, domain, unit, schema=True, by_values=False, rounded=floats)

@@ -114,7 +114,7 @@ DOUBLED: dict[str, list[Any]] = {"a": ["p", "q"], "y": ["no", "yes"]}
 def encoded(rows: Any, domain: Domain, unit: str = "row", **coding: Any) -> Iterator[CodedRows]:
     """The coded rows of a source."""
     found = find_rows(_connection(), rows)
-    info = found.engine.typed(found.table, domain, None if unit == "row" else unit)
+    info = found.engine.typed(found.table, domain, PrivacyUnit(unit))
     given = {"trees": 1, "sample": "all", "salt": 1, **coding}
     with found.engine.snapshot(info) as snapshot:
         yield snapshot.encode(Coding(domain.bind(info.columns), PrivacyUnit(unit), **given))

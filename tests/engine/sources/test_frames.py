@@ -143,6 +143,20 @@ def test_one_value_of_polars_or_arrow_refuses_no_frame(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.parametrize("name", ["row", "Row"])
+@pytest.mark.parametrize("unit", [None, "row"])
+def test_a_column_called_row_is_a_column_like_others(
+    name: str, unit: str | None, tmp_path: Path
+) -> None:
+    """Not the privacy unit, which one missing number would refuse; it may be an attribute."""
+    frame = pandas.DataFrame({"a": ["p", "q"] * 9, "y": ["no", "yes"] * 9, name: [1, None] * 9})
+    given: dict[str, Any] = {"privacy_unit": unit, "ledger": tmp_path / "l", "dataset": "d"}
+    assert fitted(duckdb.connect(), frame, domain=OF_TEXTS, **given).guarantee.unit == "row"
+    number = {"name": name, "kind": "numeric", "lower": 0, "upper": 3}
+    forest = fitted(duckdb.connect(), frame, domain=beside_y(number), **given)
+    assert forest.domain.columns == (name, "y")
+
+
 @some("odd", [[1], {"a": 1}, b"\xff", (1, 2), 2.5, None, np.array([1, 2])], keep=3)
 def test_no_object_of_a_frame_decides_about_a_type_or_fails_a_run(odd: Any, tmp_path: Path) -> None:
     found = {}

@@ -17,6 +17,7 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.domain.types import VARCHAR
 from dpforest_duckdb.errors import PublicFactWarning
+from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.training.opening import find_rows
 
 
@@ -25,7 +26,7 @@ def test_no_id_among_categories_decides_whether_they_are_a_unit(last: str) -> No
     ids = pandas.Categorical.from_codes([0, 1], pandas.Index(["a", last], dtype=object))
     frame = pandas.DataFrame({**DOUBLED, "id": ids})
     rows = find_rows(duckdb.connect(), frame)
-    assert rows.engine.typed(rows.table, OF_TEXTS, "id").columns["id"] == VARCHAR
+    assert rows.engine.typed(rows.table, OF_TEXTS, PrivacyUnit("id")).columns["id"] == VARCHAR
 
 
 def test_one_missing_value_moves_no_row_to_another_tree() -> None:

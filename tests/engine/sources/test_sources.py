@@ -30,7 +30,7 @@ from dpforest_duckdb.training.train import train_many
 def test_every_source_gives_the_codes_of_its_rows(way: str, tmp_path: Path) -> None:
     con = database(tmp_path)
     found = find_rows(con, WAYS[way](con, tmp_path))
-    info = found.engine.typed(found.table, DOMAIN, "who")
+    info = found.engine.typed(found.table, DOMAIN, PrivacyUnit("who"))
     domain = DOMAIN.bind(info.columns)
     with found.engine.snapshot(info) as rows:
         coded = rows.encode(Coding(domain, ROW, trees=1, sample="all", salt=1))

@@ -96,7 +96,7 @@ def read(spark: Any, path: Path, a: dict[str, Any], unit: str = "row") -> Any:
     label = {"name": "y", "kind": "categorical", "domain": ["no", "yes"]}
     domain = domain_from_mapping({"target": "y", "column": [{"name": "a", **a}, label]})
     engine = SparkFiles(spark, path)
-    info = engine.typed(engine.table(engine.name), domain, unit)
+    info = engine.typed(engine.table(engine.name), domain, PrivacyUnit(unit))
     engine.refuse_unseen(info, ["a", unit])
     with engine.snapshot(info) as snapshot:
         bounded = Coding(
@@ -235,7 +235,7 @@ def test_decimal_classes_of_files_are_those_of_duckdb(spark: Any, tmp_path: Path
         SparkFiles(spark, folder),
         find_rows(duckdb.connect(), folder / "0.parquet").engine,
     ):
-        info = engine.typed(engine.table("rows"), domain, None)
+        info = engine.typed(engine.table("rows"), domain, PrivacyUnit("row"))
         with engine.snapshot(info) as snapshot:
             unbounded = PrivacyUnit("row")
             coding = Coding(domain.bind(info.columns), unbounded, trees=1, sample="all", salt=1)

@@ -88,7 +88,7 @@ def test_spellings_of_one_unit_are_in_one_tree(spark: Any, collation: str) -> No
         }
     )
     engine = SparkEngine(spark)
-    info = engine.typed(engine.table("spelt"), domain, "id")
+    info = engine.typed(engine.table("spelt"), domain, PrivacyUnit("id"))
     for salt in range(4):
         with engine.snapshot(info) as snapshot:
             unit = PrivacyUnit("id", 12)
