@@ -30,6 +30,8 @@ _TYPED = {
     *("RANGE", "GENERATE_SERIES", "REPEAT", "UNNEST", "JSON_EACH", "JSON_TREE"),
     "DUCKDB_TABLE_SAMPLE",
 }
+# leaves of a plan that read no table: of files alone, DuckDB does not serialise the plan
+_NO_TABLES = {"READ_PARQUET", "PARQUET_SCAN", "RANGE", "GENERATE_SERIES", "DUMMY_SCAN"}
 # objects of Python; what reads tables of other systems ends in _SCAN too
 _OBJECTS = {"PANDAS_SCAN", "ARROW_SCAN", "PYTHON_ARROW_SCAN"}
 _NOWHERE: dict[str, list[str]] = {"path": []}
@@ -53,13 +55,16 @@ def scanned_table(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> Ta
 def read_tables(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> list[TableInfo]:
     """The base tables that a query reads, through views and macros too.
 
-    Where DuckDB cannot say, because the query calls a table function that may read tables, or
-    because the session has variables, these are all tables of all databases of the connection.
+    Where DuckDB cannot say, because the query calls a table function that may read tables or reads
+    files beside tables, or because the session has variables, these are all tables of all databases
+    of the connection.
 
     Raises `DpforestError` if the query reads the file of a database that is not attached, or the
     stored result of another query, which may come from such a file.
     """
     scans = _scans(engine, relation)
+    if scans is None and _reads_files_alone(engine, relation):
+        return []
     databases = engine.run(
         "SELECT database_name FROM system.main.duckdb_databases() WHERE NOT internal"
     )
@@ -72,6 +77,19 @@ def read_tables(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> list
         for scan in scans
     }
     return [table for table in tables if table.key in read]
+
+
+def _reads_files_alone(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> bool:
+    """Whether a query reads Parquet files and no table, as far as DuckDB's whole plan says."""
+    (locked,) = engine.run("SELECT current_setting('lock_configuration')")[0]
+    if locked or _has_variables(engine):
+        return False
+    return _functions(engine, relation.sql_query(), locked=False) <= _NO_TABLES
+
+
+def _has_variables(engine: DuckDBEngine) -> bool:
+    """Whether the session has variables, which may hold rows."""
+    return bool(engine.run("SELECT name FROM system.main.duckdb_variables() LIMIT 1"))
 
 
 def reads_files(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> bool:
@@ -88,7 +106,6 @@ def _scans(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> list[dict
 
     Raises `DpforestError` for the stored result of another query, which may come from anywhere.
     """
-    variables = engine.run("SELECT name FROM system.main.duckdb_variables() LIMIT 1")
     plan = engine.run("SELECT system.main.json_serialize_plan(?)", [relation.sql_query()])[0][0]
     found: list[dict[str, Any]] = []
     stored: list[object] = []
@@ -109,7 +126,7 @@ def _scans(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> list[dict
             "The query is the stored result of another one, and what that read is not seen: give "
             "the query itself, without EXECUTE, RETURNING or materialize()."
         )
-    return None if whole["error"] or variables else found
+    return None if whole["error"] or _has_variables(engine) else found
 
 
 def refuse_unreadable(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> None:

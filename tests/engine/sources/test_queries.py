@@ -291,6 +291,36 @@ def test_caps_are_checked_again_when_a_query_is_debited(tmp_path: Path) -> None:
     assert not debits(book)
 
 
+@pytest.mark.parametrize(
+    ("query", "refused"),
+    [
+        ("FROM '{}' WHERE size < 9", False),
+        ("FROM files WHERE size < 9", False),
+        ("FROM '{}' WHERE size IN (SELECT size FROM t)", True),
+        ("SELECT *, most(1) FROM '{}'", True),
+        ("FROM '{}' UNION ALL FROM query('FROM t')", True),
+        ("FROM '{}' WHERE size < getvariable('most')", True),
+    ],
+)
+def test_the_cap_of_a_table_refuses_no_query_of_files_alone(
+    query: str, refused: bool, tmp_path: Path
+) -> None:
+    con, book, file = database(tmp_path), tmp_path / "ledger", tmp_path / "rows.parquet"
+    con.execute(f"COPY t TO '{file}'")
+    con.execute(f"CREATE VIEW files AS FROM read_parquet('{file}')")
+    con.execute("CREATE MACRO most(n) AS (SELECT max(size) FROM t)")
+    find_rows(con, "t").account(book, None).set_cap(NANO, 0, ROW, raise_cap=False)
+    if "getvariable" in query:
+        con.execute("SET VARIABLE most = (SELECT max(size) FROM t)")
+    given: dict[str, Any] = {"ledger": book, "dataset": "d"}
+    if refused:
+        with pytest.raises(BudgetError, match='table "t", which has a cap'):
+            fitted(con, con.sql(query.format(file)), **given)
+        assert not debits(book)
+    else:
+        assert fitted(con, con.sql(query.format(file)), **given).private
+
+
 def test_no_macro_hides_what_a_query_reads(tmp_path: Path) -> None:
     con, book = database(tmp_path), tmp_path / "ledger"
     find_rows(con, "t").account(book, None).set_cap(NANO, 0, ROW, raise_cap=False)
