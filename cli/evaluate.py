@@ -148,13 +148,17 @@ def _show(found: Evaluation, classes: Sequence[str]) -> None:
         tell(f"protects  {found.unit}, at ε = {show(found.epsilon)}")
         meaning = "standard deviation of one count; each figure combines many"
         tell(f"noise     {found.noise:.3g} ({meaning})")
+        drawn = (
+            "" if found.unit.is_row else f'; drawing rows of each "{found.unit.column}" adds to it'
+        )
+        tell(f"±         two standard deviations of the noise in a figure{drawn}")
     if found.confusion:
         show_table(
             ["class", *(f"predicted {one}" for one in classes)],
             [[one, *rows] for one, rows in zip(classes, found.confusion, strict=True)],
         )
         if found.confusion_noise is not None:
-            tell(f"Each number of rows has noise of about ± {found.confusion_noise:,.0f}.")
+            tell(f"Each number of rows has noise of ± {2 * found.confusion_noise:,.0f}.")
         _say_if_never_predicted(found, classes)
     if found.by_class:
         show_table(
@@ -167,8 +171,8 @@ def _show(found: Evaluation, classes: Sequence[str]) -> None:
 
 
 def _spread(noise: float | None) -> str:
-    """About how much noise changes a figure."""
-    return f" ± {noise:.2g} by the noise" if noise else ""
+    """How much noise changes a figure: two standard deviations."""
+    return f" ± {2 * noise:.2g}" if noise else ""
 
 
 def _beside(found: Evaluation) -> str:

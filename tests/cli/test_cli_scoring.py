@@ -188,7 +188,8 @@ def test_evaluate_on_a_capped_table_wants_epsilon_and_debits_it(db: Path) -> Non
     text = dpforest(*shared, "--epsilon", "0.5").text
     assert "each row, at ε = 0.5" in text
     assert "noise     2.8 (standard deviation of one count" in text
-    assert "Each number of rows has noise of about ± 9." in text
+    assert "Each number of rows has noise of ± 19." in text
+    assert "two standard deviations of the noise in a figure\n" in text
 
 
 def test_evaluate_marks_figures_of_a_model_that_is_not_private(db: Path) -> None:
