@@ -45,6 +45,13 @@ class ColumnType:
         return self.name.partition("(")[0]
 
     @property
+    def listed(self) -> tuple[object, ...] | None:
+        """The values that the type itself lists; None if it lists none."""
+        if self.family == "boolean":
+            return False, True
+        return self.labels or None
+
+    @property
     def usable(self) -> bool:
         """Whether a column can be an attribute."""
         return self.family != "other"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import shlex
 from collections.abc import Collection, Iterator, Sequence
 
 import duckdb
@@ -11,7 +12,7 @@ import duckdb
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.names import fold, hint, spellings
 from dpforest_duckdb.domain.table import TableInfo, quoted_name
-from dpforest_duckdb.domain.types import BOOLEAN, ColumnType, column_type, column_types
+from dpforest_duckdb.domain.types import column_type, column_types
 from dpforest_duckdb.engine.base import DeclaredColumn, Engine, StoredRow
 from dpforest_duckdb.engine.connect import CATALOG
 from dpforest_duckdb.engine.constraints import checked
@@ -76,7 +77,8 @@ class DuckDBEngine(Statements):
         catalog, schema, table, temporary, comment, kind = matches[0]
         if kind == "view":
             raise DpforestError(
-                f'"{name}" is a view, and views have no budget: name the table that it reads.'
+                f'"{name}" is a view, and views have no budget: name the table that it reads (in '
+                "Python also the DataFrame or a query, with a --dataset)."
             )
         if fold(schema) == "dpforest":
             raise DpforestError(f'"{name}" is in the schema of the models: name a table of yours.')
@@ -164,15 +166,11 @@ class DuckDBEngine(Statements):
         found = []
         for name, sql_type, nullable, comment in facts:
             kind = column_type(sql_type)
-            stated = {**checks.get(fold(name), {}), **self._typed(kind)}
+            stated = checks.get(fold(name), {})
+            if kind.listed is not None:
+                stated = {**stated, "categories": kind.listed}
             found.append(DeclaredColumn(name, kind, bool(nullable), comment or "", **stated))
         return found
-
-    def _typed(self, kind: ColumnType) -> dict[str, tuple[object, ...]]:
-        """The categories that a type declares."""
-        if kind == BOOLEAN:
-            return {"categories": (False, True)}
-        return {"categories": kind.labels} if kind.labels else {}
 
     def home(self, table: TableInfo) -> Home:
         """The database file of a table, and whether it is opened for reading only."""
@@ -273,7 +271,7 @@ class DuckDBEngine(Statements):
             quoted = name.replace('"', '""')
             remedy = f"""put its name in double quotes, --table '"{quoted}"'"""
         elif full:
-            remedy = f"write --table {full[0]}"
+            remedy = f"write --table {shlex.quote(full[0])}"
         else:
             near = hint(name, spelt.values())
             return DpforestError(

@@ -125,8 +125,12 @@ class SourceEngine:
         )
 
     def declared(self, table: TableInfo) -> list[DeclaredColumn]:
-        """The columns: nothing is declared about them but types."""
-        return [DeclaredColumn(name, kind, True) for name, kind in table.columns.items()]
+        """The columns. Types alone declare something, and not where they follow from the values."""
+        by_values = self.source.by_values
+        return [
+            DeclaredColumn(name, kind, True, categories=None if by_values else kind.listed)
+            for name, kind in table.columns.items()
+        ]
 
     def refuse_unseen(self, table: TableInfo, columns: Collection[str] = ()) -> None:
         """Nothing is unseen: the rows are read where they are."""

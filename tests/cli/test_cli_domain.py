@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pytest
 from shell import dpforest, make, query, refused, state, train
 from variants import some
 
+import dpforest_duckdb
 from dpforest_duckdb.domain.file import load_domain
 
 
@@ -35,6 +38,23 @@ def test_domain_prints_toml_that_trains_once_it_is_filled_in(db: Path, tmp_path:
     assert state(db) == before
     by_file = train(db, "--domain", file, "--name", "x", "--privacy-unit", "who")
     assert f"from the file {file}" in dpforest(*by_file).err
+
+
+def test_truth_values_of_files_and_enumerations_of_queries_declare_themselves(
+    tmp_path: Path,
+) -> None:
+    con, file = duckdb.connect(), tmp_path / "t.parquet"
+    con.execute("CREATE TABLE t (a ENUM ('p', 'q'), y BOOLEAN)")
+    con.execute("INSERT INTO t SELECT 'p', i % 2 = 0 FROM range(50) r(i)")
+    con.execute(f"COPY t TO '{file}'")
+    (column, target) = dpforest("domain", "--db", file, "--target", "y", "--json").facts["column"]
+    assert target["domain"] == [False, True]
+    assert "kind" not in column
+    rows = con.sql("SELECT * FROM t WHERE y IS NOT NULL")
+    forest = dpforest_duckdb.train(
+        con, rows, target="y", epsilon=1, ledger=tmp_path / "l", dataset="d"
+    )
+    assert forest.domain.attributes[0].values == ("p", "q")
 
 
 def test_domain_json_and_errors(db: Path) -> None:
