@@ -59,7 +59,7 @@ def report(
                     "rows that the model was trained on."
                 )
         else:
-            spent = _spent(engine, forest, ledger)
+            spent = _spent_of_table(engine, forest, ledger)
     evaluated = load_evaluation(evaluation, forest) if evaluation else None
     write_file(out, report_html(forest, spent=spent, evaluated=evaluated))
     warn_if_not_private(forest)
@@ -72,15 +72,16 @@ def report(
     tell(f"The report of {one_line(forest.name)} is in {out}: open it in a browser.")
 
 
-def _spent(engine: DuckDBEngine, forest: Forest, ledger: str | None) -> Spent | None:
-    """The budget of the model's table; None if the table or its ledger is not available."""
+def _spent_of_table(engine: DuckDBEngine, forest: Forest, ledger: str | None) -> Spent | None:
+    """The budget of the model's table; None, with a note, if the table or its ledger is missing."""
     from dpforest_duckdb.ledger.account import Account
 
     if not forest.table:
         return None
     try:
         budget = Account.of(engine, engine.table(forest.table), ledger).budget()
-    except DpforestError:
+    except DpforestError as missing:
+        say(f"Note: the page shows no budget. {missing}")
         return None
     return _shown("table", budget)
 

@@ -211,9 +211,11 @@ def _print(thing: Any) -> None:
 
 
 def _fitting(labels: Sequence[str], longest: int, *, numeric: bool) -> list[str]:
-    """Labels of at most that many characters: bins without lower ends if both are too long."""
+    """Labels of at most that many characters: bins without lower ends, of which an ellipsis is
+    left, if both ends are too long.
+    """
     if numeric and max(map(len, labels)) > longest:
-        labels = [re.sub(r"^> .* and (?=<= )", "", label) for label in labels]
+        labels = [re.sub(r"^> .* and (?=<= )", "… ", label) for label in labels]
     return [ellipsized(label, longest) for label in labels]
 
 

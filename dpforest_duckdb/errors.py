@@ -17,6 +17,7 @@ _PARAMETERS = {
     "from": "table",
     "as": "form",
     "temp-dir": "DuckDB's temp_directory",
+    "out": "Forest.save",
     "memory-limit": "DuckDB's memory_limit",
     "threads": "DuckDB's threads",
     "raise": "raise_cap=True",

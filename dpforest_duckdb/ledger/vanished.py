@@ -42,10 +42,14 @@ def vanished_tables(chain: Chain, engine: Anchor, catalog: str, home: str) -> li
 
 
 def vanished_named(lost: Sequence[Holder], name: str) -> Holder:
-    """The vanished table of a name. Raises `DpforestError` if none of that name has vanished."""
-    for holder in lost:
-        if fold(holder.name) == fold(name):
-            return holder
+    """The vanished table of a name, in double quotes or without them.
+
+    Raises `DpforestError` if none of that name has vanished.
+    """
+    for quotes in (name, name.replace('"', "")):
+        for holder in lost:
+            if fold(holder.name) == fold(quotes):
+                return holder
     names = ", ".join(f'"{holder.name}"' for holder in lost)
     gone = f": name one of {names}" if names else ", and no other has: leave its budget as it is"
     raise DpforestError(f'No capped table "{name}" has vanished from the database{gone}.')

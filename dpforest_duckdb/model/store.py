@@ -25,7 +25,10 @@ def check_name(models: ModelStore, name: str, *, replace: bool) -> None:
             "change --name."
         )
     if not models.writable:
-        raise DpforestError("The database is read-only: name a file for the model with --out.")
+        raise DpforestError(
+            "The database is read-only, so it stores no model: leave --name out, and name a file "
+            "for the model with --out."
+        )
     if not replace and name.casefold() in _stored(models):
         raise DpforestError(
             f'There is a model "{name}" already: choose another --name or pass --replace.'

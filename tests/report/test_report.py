@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 from models import forest_of, log_odds, one_split, two_attributes
@@ -256,6 +257,10 @@ def test_the_verb_shows_what_evaluate_printed(db: Path, tmp_path: Path) -> None:
     again = dpforest(*report, "--evaluation", figures, "--replace", "--json")
     assert again.facts["private"] is False
     assert dpforest(*report, "--replace", "--json").facts["private"] is True
+    with duckdb.connect(str(db)) as con:
+        con.execute("ALTER TABLE visits RENAME TO renamed")
+    said = dpforest(*report, "--replace")
+    assert 'shows no budget. There is no table "visits"' in said.err
 
 
 @pytest.mark.parametrize(

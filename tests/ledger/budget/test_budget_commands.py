@@ -52,6 +52,18 @@ def test_a_table_is_retired_whatever_ledgers_other_tables_have(home: Path) -> No
     assert dpforest(*retire, home / "u").code == 0
 
 
+@pytest.mark.parametrize("name", ['"a.b"', "a.b"])
+def test_a_table_is_retired_by_its_name_with_quotes_or_without(home: Path, name: str) -> None:
+    db = home / "a.duckdb"
+    with duckdb.connect(str(db)) as con:
+        fill(con, '"a.b"')
+    budget = ("budget", "set", "--db", db, "--epsilon", 1, "--table", '"a.b"')
+    assert dpforest(*budget).code == 0
+    with duckdb.connect(str(db)) as con:
+        con.execute('DROP TABLE "a.b"')
+    assert dpforest("budget", "retire", "--db", db, "--table", name).code == 0
+
+
 def test_a_dry_run_that_would_be_refused_fails_and_says_what_to_type(home: Path) -> None:
     db = home / "a.duckdb"
     dpforest("budget", "set", "--db", db, "--table", "t", "--epsilon", 2)
