@@ -26,6 +26,7 @@ LEAST_PART = Fraction(1, 1000)  # of a budget, for a choice
 PURE = 3  # boosting of two classes without a δ, and private medians, start at PURE · ENOUGH
 GAIN = 1.1  # a δ lets boosting start early if it makes the noise of a sweep so much smaller
 LATE = 3  # the start is LATE times higher if most attributes are not numeric
+DEEPER = 10  # times the signal of deep random trees, for still deeper ones
 FEWEST, MOST = 4, 32  # bins; joint tables may have fewer
 # with at least so many classes, class means are tried before tables of a few attributes
 MANY_CLASSES = 6
@@ -88,13 +89,23 @@ def one_tree_shows_all(request: Request) -> bool:
 
 
 def deep_trees_pay(request: Request) -> bool:
-    """Whether the signal is strong enough for deep random trees and finer bins.
+    """Whether the signal is strong enough for deep random trees and finer bins."""
+    clear = signal(request)
+    return (clear * mixed(request) if request.squared_mu else clear) >= _deep_signal(request)
 
-    Without a δ a row changes the sums of several classes by more than 1.
+
+def deeper_trees_pay(request: Request) -> bool:
+    """Whether random trees may be still deeper, and bins still finer: with DEEPER times the signal,
+    and with and without a δ only if the classes are `mixed`.
     """
-    if request.squared_mu:
-        return signal(request) * mixed(request) >= constants.AMPLE
-    return signal(request) >= constants.AMPLE * l1_per_row(classes_in(request))
+    return signal(request) * mixed(request) >= DEEPER * _deep_signal(request)
+
+
+def _deep_signal(request: Request) -> float:
+    """The signal of deep random trees. Without a δ a row changes the sums of several classes by
+    more than 1.
+    """
+    return constants.AMPLE * (1 if request.squared_mu else l1_per_row(classes_in(request)))
 
 
 def mostly_numeric(request: Request) -> bool:

@@ -3,8 +3,8 @@
 For large tables. Each attribute is fitted to what the attributes before it left unexplained, so
 correlated attributes are not counted twice. If most attributes are numeric, the first one is fitted
 to what a linear discriminant of all numbers leaves: the discriminant takes two releases, and a
-sweep one for each attribute. Random trees of four splits, or six where the signal is strong, add
-what attributes say only together. With a δ costs add up in μ², which allows many more queries.
+sweep one for each attribute. Random trees of four splits, or six or eight where the signal is
+strong, add what attributes say only together. With a δ costs add up in μ², which allows many more queries.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, share
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto_rules import (
     deep_trees_pay,
+    deeper_trees_pay,
     mixed,
     mostly_numeric,
     noise_of_products,
@@ -31,7 +32,7 @@ from dpforest_duckdb.recipes.row_count_queries import left, preliminary_queries
 from dpforest_duckdb.request import Request
 
 MOST_PAIRED = 40  # numeric and ordered attributes: class means of more were not measured
-SHALLOW = 4  # splits of random trees where the signal is not strong
+SHALLOW, DEEP, DEEPEST = 4, 6, 8  # the most splits on a path of random trees, by the signal
 START = 20  # percent of what bins leave, for class means where boosting starts at them
 FEW_TREES = 20  # percent of what then remains, for random trees, if only a few pay
 
@@ -41,13 +42,16 @@ def plan(request: Request) -> Plan:
 
     With a δ: one sweep and a quarter of the trees; with a stronger signal two sweeps and all trees.
     Without a δ: two sweeps and no trees; with a strong signal one sweep and a quarter of the trees,
-    because ε is divided by the number of queries.
+    because ε is divided by the number of queries. With a very strong signal a quarter of the trees
+    is left out, because each of them has more splits.
     """
     few = max(1, request.trees // 4)
     turns, sweeps, trees, forest = 3, 2, 0, 0
     if _random_trees_pay(request):
-        turns, forest = 5 if deep_trees_pay(request) else 4, 50
+        deeper = deeper_trees_pay(request)
+        turns, forest = 4 + deep_trees_pay(request) + deeper, 50
         sweeps, trees = (2, request.trees) if request.squared_mu else (1, few)
+        trees = max(1, trees * DEEP // DEEPEST) if deeper else trees
     elif request.squared_mu:
         sweeps, trees, forest = 1, few, FEW_TREES
     planned = partial(_in_rounds, request, turns=turns, sweeps=sweeps, trees=trees, forest=forest)
@@ -106,10 +110,12 @@ def _in_rounds(
 
 
 def adapt(histogram: Integers, request: Request) -> Request:
-    """Random trees of all splits, or of at most SHALLOW if the signal is not strong."""
+    """Random trees of all splits if the signal is very strong, else of DEEP or SHALLOW ones."""
     rows = max(int(histogram.sum()), 1)
     seen = replace(request, rows=rows, histogram=tuple(histogram.tolist()))
-    return seen if deep_trees_pay(seen) else replace(seen, depth=min(seen.depth, SHALLOW))
+    if deeper_trees_pay(seen):
+        return seen
+    return replace(seen, depth=min(seen.depth, DEEP if deep_trees_pay(seen) else SHALLOW))
 
 
 BOOSTED = own_recipe(
@@ -117,7 +123,7 @@ BOOSTED = own_recipe(
     title="Boosted log-odds and random trees",
     split_type="binary",
     trees=64,
-    depth=6,
+    depth=DEEPEST,
     plan=plan,
     learner=BOOSTING,
     adaptation=Adaptation(adapt, private_bounds=True, all_in_mu=True),
