@@ -19,6 +19,11 @@ def bit_sets() -> AbstractContextManager[object]:
     return mock.patch("dpforest_duckdb.scoring.score_sql.bit_sets_pay", return_value=True)
 
 
+def groups_of_one() -> AbstractContextManager[object]:
+    """Bit sets look up each attribute on its own meanwhile, so trees of several need words."""
+    return mock.patch("dpforest_duckdb.scoring.quickscorer.GRID", 1)
+
+
 COLOURS = ("red", "green", "blue")
 
 
@@ -54,6 +59,21 @@ def one_split(
         counts=None if held is None else np.concatenate([held.sum(axis=0, keepdims=True), held]),
         votes=every,
         noise=None if held is None else np.full(cells + 1, noise),
+    )
+
+
+def two_splits(domain: Domain, seed: int) -> Tree:
+    """A tree that splits every row by two attributes, with votes at random."""
+    first, second = domain.cells[:2]
+    inner, leaves = 1 + first, first * second
+    votes = np.random.default_rng(seed).integers(1, SCALE, (leaves, len(domain.classes)))
+    return Tree(
+        kind=np.array([MULTIWAY] * inner + [LEAF] * leaves),
+        attribute=np.array([0] + [1] * first + [-1] * leaves),
+        cell=np.zeros(inner + leaves, dtype=np.int64),
+        first=np.array([1, *range(inner, inner + leaves, second), *[-1] * leaves]),
+        counts=None,
+        votes=np.concatenate([np.zeros((inner, votes.shape[1]), dtype=np.int64), votes]),
     )
 
 

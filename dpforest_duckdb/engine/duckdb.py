@@ -107,7 +107,8 @@ class DuckDBEngine(Statements):
     ) -> TableInfo:
         columns = self.run(
             "SELECT column_name, data_type, is_generated FROM system.main.duckdb_columns() "
-            "WHERE database_name = ? AND schema_name = ? AND table_name = ? ORDER BY column_index",
+            "WHERE database_name = ? AND schema_name = ? AND table_name = ? "
+            "ORDER BY column_index ASC",
             [catalog, schema, name],
             on=on,
         )
@@ -131,7 +132,8 @@ class DuckDBEngine(Statements):
         found = self.run(
             "SELECT schema_name, table_name, comment FROM system.main.duckdb_tables() "
             "WHERE NOT internal AND NOT temporary AND database_name = ? "
-            "AND system.main.lower(schema_name) <> 'dpforest' ORDER BY schema_name, table_name",
+            "AND system.main.lower(schema_name) <> 'dpforest' "
+            "ORDER BY schema_name ASC, table_name ASC",
             [catalog],
             on=connection,
         )
@@ -159,7 +161,8 @@ class DuckDBEngine(Statements):
         """What types and CHECKs declare of each column; the type takes precedence."""
         facts = self.run(
             "SELECT column_name, data_type, is_nullable, comment FROM system.main.duckdb_columns() "
-            "WHERE database_name = ? AND schema_name = ? AND table_name = ? ORDER BY column_index",
+            "WHERE database_name = ? AND schema_name = ? AND table_name = ? "
+            "ORDER BY column_index ASC",
             [table.catalog, table.schema, table.name],
         )
         checks = checked(self, table)

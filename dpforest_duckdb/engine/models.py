@@ -76,14 +76,14 @@ class DuckDBModels:
         return self._statements.run(sql, values, on=cursor)
 
     def _names(self, cursor: duckdb.DuckDBPyConnection | None) -> list[str]:
-        found = self._run(f"SELECT name FROM {self._table} ORDER BY name", cursor)
+        found = self._run(f"SELECT name FROM {self._table} ORDER BY name ASC", cursor)
         return [name for (name,) in found]
 
     def _exists(self) -> bool:
         found = self._statements.run(
             "SELECT column_name FROM system.main.duckdb_columns() "
             "WHERE database_name = current_database() AND lower(schema_name) = 'dpforest' "
-            "AND lower(table_name) = 'models' ORDER BY column_index"
+            "AND lower(table_name) = 'models' ORDER BY column_index ASC"
         )
         if found not in ([], [("name",), ("model",)]):
             raise DpforestError(

@@ -104,7 +104,7 @@ class SourceEngine:
         """
         paths = self._user.run(
             "SELECT path FROM system.main.duckdb_databases() "
-            "WHERE path IS NOT NULL AND type = 'duckdb' ORDER BY database_oid LIMIT 1"
+            "WHERE path IS NOT NULL AND type = 'duckdb' ORDER BY database_oid ASC LIMIT 1"
         )
         return str(paths[0][0]) if paths else ""
 

@@ -283,7 +283,7 @@ def _sets(lookups: Lookups, left: dict[int, Sql]) -> Sql:
     for number, group in enumerate(lookups.groups):
         words = (" & ".join(f"a{a}.w{word}" for a in group) for word in range(lookups.words))
         fields = ", ".join(f"'w{number}': {word}" for number, word in enumerate(words))
-        order = ", ".join(f"a{a}.code" for a in group)
+        order = ", ".join(f"a{a}.code ASC" for a in group)
         tables = ", ".join(f"{left[a]} AS a{a}" for a in group)
         lists.append(f"(SELECT list({{{fields}}} ORDER BY {order}) FROM {tables}) AS sets_{number}")
     return Sql(f"SELECT {', '.join(lists)}")
