@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from itertools import pairwise
+from operator import le, lt
 from typing import Any, Literal, get_args
 
 from dpforest_duckdb.arguments import TEXT, TEXTS, refuse_wrong_types
@@ -252,8 +253,10 @@ class Attribute:
     def rebound(self, kind: ColumnType) -> Attribute:
         """This bound attribute for a column of another type with the same values.
 
-        Edges stay as they are, so the cells do too; those of times are cut to whole days for a
-        column of dates. Raises `DpforestError` if the types differ in more than precision.
+        Values stay in their cells. For a column of whole numbers or dates, edges become whole: such
+        a value is above an edge if it is above its floor. Edges of numbers may be equal then, with
+        an empty bin between them. Raises `DpforestError` if the types differ in more than
+        precision, or if two edges are on one day.
         """
         families = {self.family, kind.family}
         refusal = DpforestError(
@@ -270,14 +273,17 @@ class Attribute:
                 return self.bound(kind)
             except DpforestError:
                 raise refusal from None
+        edges = self.edges
         if self.family == "timestamp" and kind.family == "date":
-            days = tuple(math.floor(edge / 86_400) for edge in self.edges)
-            if len(set(days)) == len(days):
-                return replace(self, type=kind, edges=days)
-        if len(families) > 1 and not families <= {"integer", "decimal", "float"}:
+            edges = tuple(math.floor(edge / 86_400) for edge in edges)
+            if len(set(edges)) < len(edges):
+                raise refusal  # the hours that the model compares are lost
+        elif len(families) > 1 and not families <= {"integer", "decimal", "float"}:
             raise refusal
-        refuse_beyond(self.name, kind, self.edges)
-        return replace(self, type=kind)
+        elif kind.family == "integer":
+            edges = tuple(math.floor(edge) for edge in edges)
+        refuse_beyond(self.name, kind, edges)
+        return replace(self, type=kind, edges=edges)
 
     def recut(self, bins: int, scale: Scale = "mixed") -> Attribute:
         """This bound attribute in about that many bins on the mixed scale, if it is numeric.
@@ -391,9 +397,13 @@ def _check_bins(a: Attribute) -> None:
 
 
 def _check_edges(a: Attribute) -> None:
-    """Refuse edges that do not ascend, are too many, or come with a number of bins."""
+    """Refuse edges that do not ascend, are too many, or come with a number of bins.
+
+    Those of an attribute that is bound may be equal (`rebound`).
+    """
     plain = [ordinal(edge, "float") for edge in a.edges]
-    if len(plain) > MAX_BINS or not all(x < y for x, y in pairwise(plain)):
+    ascend = lt if a.type == UNKNOWN else le
+    if len(plain) > MAX_BINS or not all(ascend(x, y) for x, y in pairwise(plain)):
         raise DpforestError(
             f'edges of column "{a.name}" must ascend, with at most {MAX_BINS} of them.'
         )

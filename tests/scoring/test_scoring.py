@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import duckdb
@@ -14,11 +15,11 @@ import sqlglot
 from agreement import assert_agree
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models import bit_sets, forest_of, one_split, two_attributes
+from models import bit_sets, forest_of, groups_of_one, one_split, two_attributes, two_splits
 from variants import some
 
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.domain.types import DOUBLE, VARCHAR, ColumnType, column_type
+from dpforest_duckdb.domain.types import DOUBLE, TIMESTAMP, VARCHAR, ColumnType, column_type
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.model.forest import Forest
@@ -491,3 +492,47 @@ def test_sql_has_no_column_for_a_tree_that_adds_the_same_everywhere(
     assert ("70" in sql) == bool(constant)
     assert_agree(con, forest, "t")
     assert_agree(con, forest_of(domain, same), "t")
+
+
+@pytest.mark.parametrize("given", ["TINYINT", "BIGINT", "HUGEINT", "DOUBLE"])
+@pytest.mark.parametrize("trained", ["DOUBLE", "DECIMAL(6, 2)"])
+@pytest.mark.parametrize(
+    "edges", [(0.5, 1.5, 2.5), (-0.5, 0.0, 3.75, 9.0), (0.1, 0.5, 2.0), (-90.5, 90.25), (2.0,)]
+)
+def test_whole_numbers_are_in_the_bins_of_a_column_of_fractions(
+    con: duckdb.DuckDBPyConnection, edges: tuple[float, ...], trained: str, given: str
+) -> None:
+    """Two edges between the same whole numbers too."""
+    made = [Attribute(name, "numeric", edges=edges).bound(column_type(trained)) for name in "ab"]
+    domain = Domain(tuple(made), "y", ("no", "yes"), VARCHAR)
+    con.execute(f"CREATE TABLE t (a {given}, b {given})")
+    con.execute(
+        "INSERT INTO t SELECT i, 3 - i FROM range(-12, 13) r(i) UNION ALL "
+        "VALUES (NULL, NULL), (-100, 100), (91, -91)"
+    )
+    for forest in (
+        forest_of(domain, two_splits(domain, 1), two_splits(domain, 2)),
+        forest_of(domain, one_split(domain, 0, two_splits(domain, 1).votes[: domain.cells[0]] + 1)),
+    ):
+        assert_agree(con, forest, "t")
+        with groups_of_one():
+            assert_agree(con, forest, "t")
+
+
+def test_times_and_dates_are_in_the_same_bins(con: duckdb.DuckDBPyConnection) -> None:
+    edges = tuple(datetime(2020, 1, day, hour) for day, hour in ((1, 0), (2, 6), (3, 18), (4, 1)))
+    made = [Attribute(name, "numeric", edges=edges).bound(TIMESTAMP) for name in "ab"]
+    domain = Domain(tuple(made), "y", ("no", "yes"), VARCHAR)
+    con.execute(
+        "CREATE TABLE days AS SELECT DATE '2020-01-01' + i::INTEGER AS a, "
+        "DATE '2020-01-05' - i::INTEGER AS b FROM range(-2, 7) r(i)"
+    )
+    con.execute("CREATE TABLE times AS SELECT a::TIMESTAMP AS a, b::TIMESTAMP AS b FROM days")
+    forest = forest_of(domain, two_splits(domain, 1))
+    assert_agree(con, forest, "times")
+    found = [forest.predict(con, name).fetchall() for name in ("days", "times")]
+    assert [row[2:] for row in found[0]] == [row[2:] for row in found[1]]
+    with bit_sets():
+        assert [row[2:] for row in forest.predict(con, "days").fetchall()] == [
+            row[2:] for row in found[1]
+        ]
