@@ -115,8 +115,8 @@ def reach(forest: ForestContent) -> int:
 
 def _prediction(dialect: Dialect, forest: ForestContent, votes: Sequence[Sql], best: Sql) -> Sql:
     """The class with the `best` votes; the first of the public class list if several have them."""
-    family = forest.domain.target_type.family
-    labels = [dialect.literal(label, family) for label in forest.domain.classes]
+    kind = forest.domain.target_type
+    labels = [dialect.label(label, kind) for label in forest.domain.classes]
     if len(votes) == 2:
         test = f"{votes[0]} >= {votes[1]}"
         return Sql(f"CASE WHEN {test} THEN {labels[0]} ELSE {labels[1]} END")

@@ -119,6 +119,10 @@ class Dialect:
             return self.decimal(str(value))
         return self.text(value if isinstance(value, str) else str(value))
 
+    def label(self, value: str, kind: ColumnType) -> Sql:
+        """A class as a literal; those of a target are the branches of one CASE."""
+        return self.literal(value, kind.family)
+
     def boolean(self, value: bool) -> Sql:
         return Sql("TRUE" if value else "FALSE")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+from dpforest_duckdb.domain.types import ColumnType
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.scoring.dialects.base import Dialect, Form
 from dpforest_duckdb.sql import Sql
@@ -51,6 +52,13 @@ class ClickHouse(Dialect):
         """From text: 1.15 would be a double, which a CAST to a Decimal cuts off to 1.14."""
         scale = len(digits.partition(".")[2])
         return Sql(f"toDecimal128('{super().decimal(digits)}', {scale})")
+
+    def label(self, value: str, kind: ColumnType) -> Sql:
+        """A decimal with as many digits as the target has: a CASE of two fails for two scales."""
+        if kind.family != "decimal" or not kind.scale:
+            return super().label(value, kind)
+        whole, _, fraction = value.partition(".")
+        return self.decimal(f"{whole}.{fraction.ljust(kind.scale, '0')}")
 
     def _check_year(self, text: str) -> None:
         if not "1900" <= text[:4] < "2299":

@@ -63,6 +63,7 @@ MADE = (
     "decimal categories",
     "decimal classes",
     "decimals of 16 digits",
+    "two decimal classes",
 )
 FLOAT = column_type("FLOAT")
 PRICE, WHOLE = column_type("DECIMAL(18,2)"), column_type("DECIMAL(18,0)")
@@ -213,6 +214,8 @@ def _domain(name: str) -> Domain:
         return Domain(PRICES, "y", LABELS[:2], VARCHAR)
     if name == "decimal classes":
         return Domain(PRICES, "y", ("1.15", "2.3", "-8.79", "4"), PRICE)
+    if name == "two decimal classes":
+        return Domain(PRICES, "y", ("4", "1.15"), PRICE)
     if name == "decimals of 16 digits":
         return Domain(NUMBERS, "y", LABELS[:2], VARCHAR)
     classes = LABELS if name in ("log-odds of four", "the surest tree") else LABELS[:2]
