@@ -18,12 +18,14 @@
 {% endfor %}
 {{ layer.cte }} {{ cte_as }} (
   SELECT
-{% for column in layer.kept %}
-    {{ column }},
-{% endfor %}
 {% for helper in layer.helpers %}
     -- {{ helper.note | comment }}
-    {{ helper.value }} AS {{ helper.column }}{{ loop | comma }}
+    {{ helper.value }} AS {{ helper.column }}{% if layer.kept or not loop.last %},{% endif %}
+
+{% endfor %}
+{# last, so that a column of the table with a name of ours is the one that gets another name #}
+{% for column in layer.kept %}
+    {{ column }}{{ loop | comma }}
 {% endfor %}
   FROM {% if loop.first %}{{ source }}{% else %}{{ loop.previtem.cte }}{% endif %} AS t{% if layer.tables %}, {{ (layer.tables | last).cte }} AS s{% endif %}{{ cte_end }}
 ){{ loop | comma }}

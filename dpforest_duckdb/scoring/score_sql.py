@@ -73,9 +73,10 @@ def score_sql(
     domain, names = forest.domain, share_names(forest, prefix)
     if keep is None and not dialect.excludes:
         keep = list(table.columns)
-    _refuse_taken([f"{prefix}prediction", *names], table.columns if keep is None else keep)
+    own = [attribute.column for attribute in domain.attributes]
+    _refuse_taken([f"{prefix}prediction", *names], (table.columns or own) if keep is None else keep)
     whole, emitted = _whole(forest), _emitted(forest)
-    writer = _Writer(dialect, table, keep)
+    writer = _Writer(dialect, table, keep, own)
     layers, scores = _summed(writer, forest, emitted, whole, fast)
     votes = [Sql(f"t.{score.column}") for score in scores]
     if whole:
@@ -174,9 +175,12 @@ def check(sql: str, *, select: bool = True) -> str:
 class _Writer:
     """Writes the layers of one statement: names that are free, and the columns each layer keeps."""
 
-    def __init__(self, dialect: Dialect, table: Scored, keep: Sequence[str] | None) -> None:
+    def __init__(
+        self, dialect: Dialect, table: Scored, keep: Sequence[str] | None, own: Sequence[str]
+    ) -> None:
+        """`own` are the columns of the model's attributes."""
         self.dialect, self._table, self._keep = dialect, table, keep
-        taken = [*table.columns, *(keep or [])]
+        taken = [*table.columns, *(keep or []), *own]
         self._taken = {column.casefold() for column in taken}
 
     def helper(self, name: str) -> Sql:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import duckdb
 import pytest
 from agreement import assert_agree
-from models import forest_of, groups_of_one, two_attributes, two_splits
+from models import bit_sets, forest_of, groups_of_one, two_attributes, two_splits
 
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest
 
@@ -44,3 +45,48 @@ def test_the_order_that_a_user_sets_changes_no_list_of_the_catalogue(
     for name in ("a", "b"):
         store.save(engine.models, things.named(name))
     assert engine.models.names() == ["a", "b"]
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("helper", ["dpforest_votes_0", "DPFOREST_leaf_0", "dpforest_key_0"])
+def test_a_column_with_the_name_of_a_helper_changes_no_prediction(
+    con: duckdb.DuckDBPyConnection, things: Forest, helper: str, fast: bool
+) -> None:
+    """Its name gets a number in SQL that was written without knowing of it."""
+    domain = two_attributes(labels=("a", "b", "c"))
+    forest = forest_of(domain, two_splits(domain, 1), two_splits(domain, 2))
+    con.execute(f"CREATE TABLE named AS SELECT 7 AS {helper}, * FROM things")
+    with bit_sets():
+        expected = [row[2:] for row in forest.predict(con, "things").fetchall()]
+        found = con.sql(forest.to_sql("named", fast=fast))
+        assert [row[0] for row in found.fetchall()] == [7] * 4
+        assert [row[3:] for row in found.fetchall()] == expected
+        assert forest.predict(con, "named").columns[0] == helper
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("helper", ["dpforest_votes_0", "dpforest_leaf_0", "dpforest_key_0"])
+def test_an_attribute_may_have_the_name_of_a_helper(
+    con: duckdb.DuckDBPyConnection, things: Forest, helper: str, fast: bool
+) -> None:
+    con.execute(f"CREATE TABLE named AS SELECT colour AS {helper}, size FROM things")
+    domain = two_attributes((helper, "size"), ("a", "b", "c"))
+    forest = forest_of(domain, two_splits(domain, 1), two_splits(domain, 2))
+    with bit_sets():
+        found = con.sql(forest.to_sql("named", fast=fast))
+        assert found.columns[0] == helper
+        assert found.fetchall() == forest.predict(con, "named").fetchall()
+
+
+@pytest.mark.parametrize("name", ["prediction", "P_no"])
+def test_an_attribute_with_the_name_of_a_new_column_needs_a_prefix(
+    con: duckdb.DuckDBPyConnection, things: Forest, name: str
+) -> None:
+    domain = two_attributes((name, "size"))
+    forest = forest_of(domain, two_splits(domain, 1))
+    for form in ("select", "view", "macro", "dbt"):
+        with pytest.raises(DpforestError, match="already: pass prefix"):
+            forest.to_sql("things", form=form)
+    con.execute(f"CREATE TABLE named AS SELECT colour AS {name}, size FROM things")
+    con.execute(forest.to_sql("named", form="view", prefix="our_"))
+    assert con.table("made_scored").columns[:3] == [name, "size", "our_prediction"]

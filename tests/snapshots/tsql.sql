@@ -9,22 +9,17 @@
 WITH
 [dpforest_inputs] AS (
   SELECT
+    -- city as it is compared
+    (CAST(t.[city] AS NVARCHAR(MAX)) + N'.') COLLATE Latin1_General_100_BIN2 AS [dpforest_input_0],
     t.[id],
     t.[age],
     t.[weight],
     t.[since],
-    t.[city],
-    -- city as it is compared
-    (CAST(t.[city] AS NVARCHAR(MAX)) + N'.') COLLATE Latin1_General_100_BIN2 AS [dpforest_input_0]
+    t.[city]
   FROM [visits] AS t
 ),
 [dpforest_leaves] AS (
   SELECT
-    t.[id],
-    t.[age],
-    t.[weight],
-    t.[since],
-    t.[city],
     -- leaf of tree 1
     CASE
       WHEN t.[age] IS NULL THEN 2
@@ -40,20 +35,25 @@ WITH
       END
       WHEN t.[age] <= 64 THEN 0
       ELSE 1
-    END AS [dpforest_leaf_0]
-  FROM [dpforest_inputs] AS t
-),
-[dpforest_votes] AS (
-  SELECT
+    END AS [dpforest_leaf_0],
     t.[id],
     t.[age],
     t.[weight],
     t.[since],
-    t.[city],
+    t.[city]
+  FROM [dpforest_inputs] AS t
+),
+[dpforest_votes] AS (
+  SELECT
     -- votes for no
     CASE WHEN t.[dpforest_leaf_0] < 3 THEN CASE WHEN t.[dpforest_leaf_0] < 1 THEN 5 ELSE CASE WHEN t.[dpforest_leaf_0] < 2 THEN 7 ELSE 9 END END ELSE CASE WHEN t.[dpforest_leaf_0] < 5 THEN CASE WHEN t.[dpforest_leaf_0] < 4 THEN 13 ELSE 17 END ELSE CASE WHEN t.[dpforest_leaf_0] < 6 THEN 19 ELSE 21 END END END AS [dpforest_votes_0],
     -- votes for yes
-    CASE WHEN t.[dpforest_leaf_0] < 3 THEN CASE WHEN t.[dpforest_leaf_0] < 1 THEN 6 ELSE CASE WHEN t.[dpforest_leaf_0] < 2 THEN 8 ELSE 10 END END ELSE CASE WHEN t.[dpforest_leaf_0] < 5 THEN CASE WHEN t.[dpforest_leaf_0] < 4 THEN 14 ELSE 18 END ELSE CASE WHEN t.[dpforest_leaf_0] < 6 THEN 20 ELSE 22 END END END AS [dpforest_votes_1]
+    CASE WHEN t.[dpforest_leaf_0] < 3 THEN CASE WHEN t.[dpforest_leaf_0] < 1 THEN 6 ELSE CASE WHEN t.[dpforest_leaf_0] < 2 THEN 8 ELSE 10 END END ELSE CASE WHEN t.[dpforest_leaf_0] < 5 THEN CASE WHEN t.[dpforest_leaf_0] < 4 THEN 14 ELSE 18 END ELSE CASE WHEN t.[dpforest_leaf_0] < 6 THEN 20 ELSE 22 END END END AS [dpforest_votes_1],
+    t.[id],
+    t.[age],
+    t.[weight],
+    t.[since],
+    t.[city]
   FROM [dpforest_leaves] AS t
 )
 SELECT

@@ -26,20 +26,20 @@ CASE WHEN `s`.`label` = 'no' THEN 0 WHEN `s`.`label` = 'yes' THEN 1 END AS `clas
 WITH
 `dpforest_inputs` AS (
   SELECT
-    t.`label`,
-    t.`size`,
     -- colour as it is compared
-    CAST(t.`colour` AS STRING) AS `dpforest_input_0`
+    CAST(t.`colour` AS STRING) AS `dpforest_input_0`,
+    t.`label`,
+    t.`size`
   FROM `view1` AS t
 ),
 `dpforest_votes` AS (
   SELECT
-    t.`label`,
     -- votes for no
     CASE
       WHEN t.`dpforest_input_0` = 'red' THEN 700000
       ELSE 200000
-    END AS `dpforest_votes_0`
+    END AS `dpforest_votes_0`,
+    t.`label`
   FROM `dpforest_inputs` AS t
 )
 SELECT

@@ -25,12 +25,12 @@ CASE WHEN "s"."label" COLLATE "binary" = 'no' THEN 0 WHEN "s"."label" COLLATE "b
 WITH
 "dpforest_votes" AS (
   SELECT
-    t.*,
     -- votes for no
     CASE
       WHEN t."colour" COLLATE "binary" = 'red' THEN 700000
       ELSE 200000
-    END AS "dpforest_votes_0"
+    END AS "dpforest_votes_0",
+    t.*
   FROM "memory"."main"."t" AS t
 )
 SELECT

@@ -8,12 +8,12 @@
 WITH
 "dpforest_votes" AS (
   SELECT
-    t.*,
     -- votes for no
     CASE
       WHEN CAST(t."colour" AS VARCHAR) COLLATE "binary" = 'red' THEN 700000
       ELSE 200000
-    END AS "dpforest_votes_0"
+    END AS "dpforest_votes_0",
+    t.*
   FROM "t" AS t
 )
 SELECT
