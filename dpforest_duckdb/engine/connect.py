@@ -73,7 +73,8 @@ def _connect(path: str, read_only: bool) -> duckdb.DuckDBPyConnection:
             return _connect(path, read_only=True)
         raise DpforestError(refusal) from None
     path_of = (
-        "SELECT path FROM system.main.duckdb_databases() WHERE database_name = current_database()"
+        "SELECT path FROM system.main.duckdb_databases() "
+        "WHERE database_name = system.main.current_database()"
     )
     if path != MEMORY and connection.execute(path_of).fetchall() == [(None,)]:
         connection.close()  # a data file, which DuckDB shows as a view in a database in memory

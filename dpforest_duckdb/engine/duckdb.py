@@ -44,7 +44,7 @@ class DuckDBEngine(Statements):
     @property
     def catalog(self) -> str:
         """The name of the connection's database."""
-        return str(self.run("SELECT current_database()")[0][0])
+        return str(self.run("SELECT system.main.current_database()")[0][0])
 
     def table(self, name: str) -> TableInfo:
         """Resolve a table name (`t`, `schema.t` or `catalog.schema.t`) to a base table.
@@ -60,7 +60,8 @@ class DuckDBEngine(Statements):
             "FROM system.main.duckdb_views() WHERE NOT internal"
         )
         home, path, search = self.run(
-            "SELECT current_database(), current_schema(), current_setting('search_path')"
+            "SELECT system.main.current_database(), system.main.current_schema(), "
+            "system.main.current_setting('search_path')"
         )[0]
         wanted = [fold(part) for part in parts]
         matches = [row for row in rows if wanted in ways_to_write(row[0], row[1], row[2])]
@@ -241,7 +242,7 @@ class DuckDBEngine(Statements):
     def spills_plain(self, table: TableInfo) -> bool:
         """Whether a database is encrypted, but its temporary files are not: DuckDB's default."""
         found = self.run(
-            "SELECT encrypted AND NOT current_setting('temp_file_encryption') "
+            "SELECT encrypted AND NOT system.main.current_setting('temp_file_encryption') "
             "FROM system.main.duckdb_databases() WHERE database_name = ?",
             [table.catalog],
         )

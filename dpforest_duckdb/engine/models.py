@@ -32,7 +32,7 @@ class DuckDBModels:
     def writable(self) -> bool:
         found = self._statements.run(
             "SELECT readonly FROM system.main.duckdb_databases() "
-            "WHERE database_name = current_database()"
+            "WHERE database_name = system.main.current_database()"
         )
         return not found[0][0]
 
@@ -66,7 +66,7 @@ class DuckDBModels:
 
     @property
     def _database(self) -> str:
-        return str(self._statements.run("SELECT current_database()")[0][0])
+        return str(self._statements.run("SELECT system.main.current_database()")[0][0])
 
     @property
     def _table(self) -> Sql:
@@ -82,8 +82,9 @@ class DuckDBModels:
     def _exists(self) -> bool:
         found = self._statements.run(
             "SELECT column_name FROM system.main.duckdb_columns() "
-            "WHERE database_name = current_database() AND lower(schema_name) = 'dpforest' "
-            "AND lower(table_name) = 'models' ORDER BY column_index ASC"
+            "WHERE database_name = system.main.current_database() "
+            "AND system.main.lower(schema_name) = 'dpforest' "
+            "AND system.main.lower(table_name) = 'models' ORDER BY column_index ASC"
         )
         if found not in ([], [("name",), ("model",)]):
             raise DpforestError(

@@ -19,13 +19,13 @@ def refuse_taken(engine: DuckDBEngine, table: str, into: str, *, replace: bool) 
     *path, name = split_name(into)
     if not name or len(path) > 1:
         raise UsageError("--into must be a table name or schema.table.")
-    present = engine.run("SELECT current_schema()")[0][0]
+    present = engine.run("SELECT system.main.current_schema()")[0][0]
     schema = path[0] if path else present
     known = engine.run(
         "SELECT schema_name, table_name, 'table', comment FROM system.main.duckdb_tables() "
-        "WHERE database_name = current_database() UNION ALL "
+        "WHERE database_name = system.main.current_database() UNION ALL "
         "SELECT schema_name, view_name, 'view', NULL FROM system.main.duckdb_views() "
-        "WHERE database_name = current_database()"
+        "WHERE database_name = system.main.current_database()"
     )
     found = [row for row in known if (fold(row[0]), fold(row[1])) == (fold(schema), fold(name))]
     if fold(schema) == "dpforest":
@@ -33,7 +33,7 @@ def refuse_taken(engine: DuckDBEngine, table: str, into: str, *, replace: bool) 
     if not found:
         schemas = engine.run(
             "SELECT schema_name FROM system.main.duckdb_schemas() "
-            "WHERE database_name = current_database()"
+            "WHERE database_name = system.main.current_database()"
         )
         if fold(schema) not in {fold(row[0]) for row in schemas}:
             file = name.casefold() in ("csv", "parquet")

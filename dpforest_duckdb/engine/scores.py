@@ -55,11 +55,15 @@ def _relation_of(
 
 def _found_by_name(con: duckdb.DuckDBPyConnection, frame: Any) -> duckdb.DuckDBPyRelation:
     """A DataFrame as a relation, with the columns that it has."""
-    named = "SELECT count(*) FROM (SHOW ALL TABLES) WHERE lower(name) = 'dpforest_rows_to_predict'"
+    named = (
+        "SELECT name FROM (SELECT table_name AS name FROM system.main.duckdb_tables() "
+        "UNION ALL SELECT view_name FROM system.main.duckdb_views()) "
+        "WHERE system.main.lower(name) = 'dpforest_rows_to_predict'"
+    )
     # DuckDB finds this variable by its name, unless a table has that
     dpforest_rows_to_predict = with_texts(frame)  # noqa: F841
     try:
-        if con.sql(named).fetchall() != [(0,)]:
+        if con.sql(named).fetchall():
             raise DpforestError(
                 'The database has a table called "dpforest_rows_to_predict", which stands for '
                 "the frame here: rename it."

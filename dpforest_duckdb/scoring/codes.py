@@ -45,9 +45,9 @@ class Codes(Dialect):
             if searched or not attribute.edges:
                 bins: str = searched or Sql("0")
             elif attribute.family == "integer" and _consecutive(attribute.edges):
-                # one bin per integer: clamping first keeps the subtraction inside the type
+                # one bin per integer
                 low, high = attribute.edges[0], attribute.edges[-1] + 1
-                bins = f"CAST(greatest(least({column}, {high}), {low}) AS BIGINT) - ({low})"
+                bins = self._place(column, low, high)
             elif looked_up := self.looked_up(attribute, column):
                 bins = looked_up
             else:
@@ -55,8 +55,8 @@ class Codes(Dialect):
             missing = self.missing(attribute, column)
             return Sql(f"CASE WHEN {missing} THEN {attribute.null} ELSE {bins} END")
         if not attribute.of and attribute.type.labels == attribute.values:
-            missing = self.missing(attribute, column)
-            return Sql(f"CASE WHEN {missing} THEN {attribute.null} ELSE enum_code({column}) END")
+            missing, number = self.missing(attribute, column), self.call("enum_code", column)
+            return Sql(f"CASE WHEN {missing} THEN {attribute.null} ELSE {number} END")
         whole = attribute.family == "integer" and not attribute.of
         integers = [int(v) for v in attribute.values] if whole else []
         if len(integers) > 1 and _consecutive(integers):
@@ -110,6 +110,11 @@ class Codes(Dialect):
             rows=unit.rows,
         )
 
+    def _place(self, column: Sql, low: int, high: int) -> str:
+        """The place of a whole number in low … high; clamped first, so no subtraction overflows."""
+        clamped = self.greatest(self.call("least", column, str(high)), str(low))
+        return f"CAST({clamped} AS BIGINT) - ({low})"
+
     def _bins(self, attribute: Attribute, column: Sql, low: int, high: int) -> str:
         """Balanced CASE over bins low … high, with few comparisons."""
         if low == high:
@@ -134,8 +139,8 @@ class DuckDBCodes(Codes, DuckDB):
             return None
         low, high = edges[0], edges[-1] + 1
         bins = np.repeat(range(len(edges) + 1), [1, *np.diff(edges), 1]).tolist()  # of low … high
-        place = f"CAST(greatest(least({column}, {high}), {low}) AS BIGINT) - ({low}) + 1"
-        return Sql(f"CAST('{bins}' AS {unsigned(len(edges))}[])[{place}]")
+        place = self._place(column, low, high)
+        return Sql(f"CAST('{bins}' AS {unsigned(len(edges))}[])[{place} + 1]")
 
     def hashed_unit(self, unit: Sql, kind: ColumnType) -> Sql:
         return Sql(f"encode({unit})") if kind == VARCHAR else unit

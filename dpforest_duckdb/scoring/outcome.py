@@ -105,7 +105,7 @@ def _odds(dialect: Dialect, forest: ForestContent, other: Sql, vote: Sql) -> str
     more = f"({other} - {vote})"
     if 2 * reach(forest) > STEEPEST:
         more = dialect.clamped(more, STEEPEST)
-    return f"exp({dialect.as_double(more)} / {SCALE})"
+    return dialect.call("exp", f"{dialect.as_double(more)} / {SCALE}")
 
 
 def reach(forest: ForestContent) -> int:

@@ -87,7 +87,7 @@ def _around(
         return Scored(dbt_source(split_name(str(table))), known), Around(CONFIG)
     source = scored or Scored(_NOTHING, {})
     if form == "macro":
-        source = Scored(Sql('query_table("table_name")'), {})
+        source = Scored(dialect.call("query_table", '"table_name"'), {})
     elif scored is None or dialect.name != "duckdb":
         named = dialect.ident(*split_name(str(table))) if table else source.name
         source = Scored(named, source.columns)

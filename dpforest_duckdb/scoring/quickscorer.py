@@ -272,7 +272,7 @@ def _left(lookups: Lookups, forest: ForestContent, names: Mapping[int, Sql]) -> 
         start = sum(cells[:attribute])
         mine = words[:, start : start + cells[attribute]]
         columns = [f"unnest({_list(each, 'UBIGINT')}) AS w{w}" for w, each in enumerate(mine)]
-        code = f"unnest(range({cells[attribute]})) AS code"
+        code = f"unnest({_DIALECT.call('range', str(cells[attribute]))}) AS code"
         tables.append(ConstantTable(name, Sql(f"SELECT {code}, {', '.join(columns)}")))
     return tables
 
@@ -285,7 +285,8 @@ def _sets(lookups: Lookups, left: dict[int, Sql]) -> Sql:
         fields = ", ".join(f"'w{number}': {word}" for number, word in enumerate(words))
         order = ", ".join(f"a{a}.code ASC" for a in group)
         tables = ", ".join(f"{left[a]} AS a{a}" for a in group)
-        lists.append(f"(SELECT list({{{fields}}} ORDER BY {order}) FROM {tables}) AS sets_{number}")
+        listed = _DIALECT.call("list", f"{{{fields}}} ORDER BY {order}")
+        lists.append(f"(SELECT {listed} FROM {tables}) AS sets_{number}")
     return Sql(f"SELECT {', '.join(lists)}")
 
 

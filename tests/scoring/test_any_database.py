@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import duckdb
+import numpy as np
 import pytest
 from agreement import assert_agree
-from models import bit_sets, forest_of, groups_of_one, two_attributes, two_splits
+from models import bit_sets, forest_of, groups_of_one, one_split, two_attributes, two_splits
 
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR, column_type
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.tree import SCALE
 
 ROWS = "(VALUES ('red', 'small'), ('green', 'large'), ('blue', 'small'), (NULL, 'x'))"
 
@@ -90,3 +94,55 @@ def test_an_attribute_with_the_name_of_a_new_column_needs_a_prefix(
     con.execute(f"CREATE TABLE named AS SELECT colour AS {name}, size FROM things")
     con.execute(forest.to_sql("named", form="view", prefix="our_"))
     assert con.table("made_scored").columns[:3] == [name, "size", "our_prediction"]
+
+
+MACROS = (
+    "exp(x)",
+    "isnan(x)",
+    "greatest(x, y, z)",
+    "least(x, y)",
+    "list(x)",
+    "range(x)",
+    "enum_code(x)",
+    "lower(x)",
+    "count(x)",
+    "count_star()",
+    "current_database()",
+    "current_schema()",
+)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_no_macro_of_the_database_changes_a_prediction(
+    con: duckdb.DuckDBPyConnection, fast: bool
+) -> None:
+    """SQL that was published before the macros were made gives the same too."""
+    kinds = {"d": DOUBLE, "n": INTEGER, "e": column_type("ENUM('u', 'v')")}
+    made = (
+        Attribute("d", "numeric", edges=(0.5, 1.5)).bound(kinds["d"]),
+        Attribute("n", "numeric", edges=(1, 4, 6)).bound(kinds["n"]),
+        Attribute("e", "categorical", ("u", "v")).bound(kinds["e"]),
+    )
+    domain = Domain(made, "y", ("a", "b", "c"), VARCHAR)
+    trees = (two_splits(domain, 1), two_splits(domain, 2), one_split(domain, 2, [[1, 2, 3]] * 4))
+    forest = forest_of(domain, *trees, one_split(domain, 2, np.eye(4, 3, dtype=int) * SCALE))
+    con.execute(f"CREATE TABLE things (d DOUBLE, n INTEGER, e {kinds['e']})")
+    con.execute(
+        "INSERT INTO things SELECT CASE WHEN i % 7 = 0 THEN 'nan'::DOUBLE ELSE i % 3 END, i % 9, "
+        "CASE WHEN i % 2 = 0 THEN 'u' ELSE 'v' END FROM range(50) r(i)"
+    )
+    frame = con.table("things").to_arrow_table()
+    with bit_sets(), groups_of_one():
+        con.execute(forest.to_sql("things", form="view", fast=fast))
+        con.execute(forest.to_sql(form="macro", fast=fast, name="scored"))
+        store.save(DuckDBEngine(con).models, forest)
+        expected = forest.predict(con, "things").fetchall()
+        for macro in MACROS:
+            con.execute(f"CREATE MACRO {macro} AS 7")
+        con.execute("CREATE MACRO query_table(x) AS TABLE SELECT 7 AS seven")
+        assert store.load(DuckDBEngine(con).models, "made").trees[0].nodes == trees[0].nodes
+        found = [forest.predict(con, rows) for rows in ("things", con.table("things"), frame)]
+        found += [con.table("made_scored"), con.sql("FROM scored('things')")]
+        found.append(con.sql(forest.to_sql("things", fast=fast)))
+    for each in found:
+        assert repr(each.fetchall()) == repr(expected)

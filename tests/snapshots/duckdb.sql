@@ -15,7 +15,7 @@ WITH
       WHEN t."age" <= 17 THEN CASE
         WHEN t."city" COLLATE "binary" = 'Bern' THEN CASE
           WHEN t."since" <= DATE '2020-01-01' THEN CASE
-            WHEN t."weight" > 49.5e0 AND NOT (t."weight" IS NULL OR isnan(t."weight")) THEN 5
+            WHEN t."weight" > 49.5e0 AND NOT (t."weight" IS NULL OR system.main.isnan(t."weight")) THEN 5
             ELSE 6
           END
           ELSE 4
@@ -52,6 +52,6 @@ SELECT
   t."since",
   t."city",
   CASE WHEN t."dpforest_votes_0" >= t."dpforest_votes_1" THEN 'no' ELSE 'yes' END AS "prediction",
-  1.0 - 1.0 / (1.0 + exp(CAST((t."dpforest_votes_0" - t."dpforest_votes_1") AS DOUBLE) / 1000000)) AS "p_no",
-  1.0 / (1.0 + exp(CAST((t."dpforest_votes_0" - t."dpforest_votes_1") AS DOUBLE) / 1000000)) AS "p_yes"
+  1.0 - 1.0 / (1.0 + system.main.exp(CAST((t."dpforest_votes_0" - t."dpforest_votes_1") AS DOUBLE) / 1000000)) AS "p_no",
+  1.0 / (1.0 + system.main.exp(CAST((t."dpforest_votes_0" - t."dpforest_votes_1") AS DOUBLE) / 1000000)) AS "p_yes"
 FROM "dpforest_votes" AS t;

@@ -43,6 +43,7 @@ class Dialect:
     cte: ClassVar[Sql] = Sql("AS")
     cte_end: ClassVar[Sql] = Sql("")  # what each CTE ends with
     advice: ClassVar[str] = ""  # one line on top of the SQL
+    functions: ClassVar[str] = ""  # the schema of its functions, where a user's could hide them
     double: ClassVar[str] = "DOUBLE"
     types: ClassVar[Mapping[str, str]] = {}  # by our name of the type; see `type`
 
@@ -178,8 +179,12 @@ class Dialect:
         """The votes of one tree, from the CASE that gives them."""
         return case
 
+    def call(self, function: str, *values: str) -> Sql:
+        """A function of the engine."""
+        return Sql(f"{self.functions}{function}({', '.join(values)})")
+
     def greatest(self, *values: str) -> Sql:
-        return Sql(f"greatest({', '.join(values)})")
+        return self.call("greatest", *values)
 
     def clamped(self, value: str, most: int) -> Sql:
         """A number brought into -most … most."""
@@ -250,7 +255,7 @@ class Dialect:
 
     def is_nan(self, column: Sql) -> Sql | None:
         """True for NaN; None where the engine has no NaN."""
-        return Sql(f"isnan({column})")
+        return self.call("isnan", column)
 
     def missing(self, attribute: Attribute, column: Sql) -> Sql:
         """True for NULL, and for NaN in a floating-point column."""

@@ -12,11 +12,14 @@ from dpforest_duckdb.sql import Sql
 
 
 class DuckDB(Dialect):
+    """Functions are named in full: a macro of the user's database could have the short name."""
+
     name = "duckdb"
     title = "DuckDB"
     forms = ("select", "view", "table", "macro", "dbt", "dbt-schema")
     replaces = ("view", "table", "macro")
     excludes = True
+    functions = "system.main."
 
     def number(self, digits: str) -> Sql:
         """Any number: a HUGEINT has 128 bits."""
