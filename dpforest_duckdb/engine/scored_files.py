@@ -64,17 +64,16 @@ def score_files(
 def _as_read(forest: ForestContent, rows: Scored) -> tuple[ForestContent, Scored]:
     """A forest that reads added columns, and the rows with them: text cast to the model's types."""
     found = spellings(rows.columns)
-    attributes, types, casts = [], dict(rows.columns), []
-    for number, attribute in enumerate(forest.domain.attributes):
+    attributes, types, casts = list(forest.domain.attributes), dict(rows.columns), []
+    for number, attribute in forest.used.items():
         stored = found.get(fold(attribute.column))
         if stored is None:
             raise no_column(attribute)
         name = f"dpforest_read_{number}"
         types[name] = declared_type(attribute, rows.columns[stored])
         casts.append(cast(stored, rows.columns[stored], types[name], name))
-        attributes.append(
-            replace(attribute, of=name) if attribute.of else replace(attribute, name=name)
-        )
+        named = replace(attribute, of=name) if attribute.of else replace(attribute, name=name)
+        attributes[number] = named
     domain = replace(forest.domain, attributes=tuple(attributes))
-    read = Sql(f"(SELECT *, {', '.join(casts)} FROM {rows.name})")
+    read = Sql(f"(SELECT {', '.join(['*', *casts])} FROM {rows.name})")
     return replace(forest, domain=domain), Scored(read, types)

@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
-from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.tree import SCALE, Guarantee, Link, Tree, Voting
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.tree import LEAF, SCALE, Guarantee, Link, Tree, Voting
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,12 @@ class ForestContent:
         return self.guarantee.private
 
     @cached_property
+    def used(self) -> dict[int, Attribute]:
+        """The attributes that some tree splits on, by number: scoring reads no other columns."""
+        found = {int(a) for tree in self.trees for a in tree.attribute[tree.kind != LEAF]}
+        return {number: self.domain.attributes[number] for number in sorted(found)}
+
+    @cached_property
     def nodes(self) -> int:
         return sum(tree.nodes for tree in self.trees)
 
@@ -57,10 +63,10 @@ class ForestContent:
 
     def votes(self, rows: Iterable[Mapping[str, object]]) -> Integers:
         """Votes of all trees `[row, class]` for raw rows, computed in Python."""
-        codes = np.array(
-            [[a.code(row[a.column]) for a in self.domain.attributes] for row in rows],
-            dtype=np.int64,
-        ).reshape(-1, len(self.domain.attributes))
+        listed = list(rows)
+        codes = np.zeros((len(listed), len(self.domain.attributes)), dtype=np.int64)
+        for number, attribute in self.used.items():
+            codes[:, number] = [attribute.code(row[attribute.column]) for row in listed]
         combine = np.add if self.voting == "sum" else np.maximum
         total = np.zeros((len(codes), len(self.domain.classes)), dtype=np.int64)
         for tree in self.trees:

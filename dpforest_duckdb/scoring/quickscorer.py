@@ -203,17 +203,18 @@ def bit_sets_pay(forest: ForestContent, emitted: int) -> bool:
 
 def fast_layers(
     forest: ForestContent,
-    attributes: Sequence[Attribute],
-    columns: Sequence[Sql],
+    attributes: Mapping[int, Attribute],
+    columns: Mapping[int, Sql],
     emitted: int,
     name: Callable[[str], Sql],
 ) -> tuple[list[Layer], Terms]:
     """The layers that find the votes of trees, and these votes `[class][term]` as columns of `t`.
 
-    `columns` are those of the attributes, in terms of `t`; `name` gives free names.
+    `attributes` are those that trees split on, by number; `columns` are theirs, in terms of `t`;
+    `name` gives free names.
     """
     lookups, cells = Lookups.of(forest), forest.domain.cells
-    codes = [_DIALECT.code(a, column) for a, column in zip(attributes, columns, strict=True)]
+    codes = {a: _DIALECT.code(attributes[a], column) for a, column in columns.items()}
     keys = [
         Helper(
             "key of " + ", ".join(attributes[a].name for a in group),
@@ -348,7 +349,7 @@ def _list(values: NDArray[Any], kind: str) -> str:
     return f"CAST('[{','.join(map(str, values.tolist()))}]' AS {kind}[])"
 
 
-def key(group: Group, cells: Sequence[int], codes: Sequence[Sql]) -> Sql:
+def key(group: Group, cells: Sequence[int], codes: Mapping[int, Sql]) -> Sql:
     """A row's joint code of a group, from 1 as lists count; the last attribute varies fastest."""
     strides = [prod(cells[a] for a in group[i + 1 :]) for i in range(len(group))]
     terms = [

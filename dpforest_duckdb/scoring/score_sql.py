@@ -20,6 +20,7 @@ from typing import Literal
 import duckdb
 import numpy as np
 
+from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.domain.names import fold, listed, spellings
 from dpforest_duckdb.domain.types import ANY_TEXT, ColumnType
@@ -32,6 +33,7 @@ from dpforest_duckdb.scoring.outcome import combined, outcome, reach
 from dpforest_duckdb.scoring.quickscorer import bit_sets_pay, fast_layers
 from dpforest_duckdb.scoring.tree_sql import leaf_votes, tree_case
 from dpforest_duckdb.sql import Sql, render
+from dpforest_duckdb.tree import Tree
 
 _DUCKDB = DuckDB()
 _NOTHING = Sql("")
@@ -218,16 +220,21 @@ class _Writer:
 
         The terms are expressions on a row `t` with the helpers of all layers.
         """
-        attributes = [fitted(a, self._table.columns) for a in forest.domain.attributes]
-        names = [_column(a, self._table.columns) for a in forest.domain.attributes]
-        raw = [Sql(f"t.{self.dialect.ident(name)}") for name in names]
+        known = self._table.columns
+        attributes = {number: fitted(a, known) for number, a in forest.used.items()}
+        names = {number: _column(a, known) for number, a in forest.used.items()}
+        raw = {number: Sql(f"t.{self.dialect.ident(name)}") for number, name in names.items()}
         if fast and fastest_form(forest) == "bit sets":
             return fast_layers(forest, attributes, raw, emitted, self.helper)
         kept = {fold(name) for name in self._keep or []}
-        read = {c: None for n, c in zip(names, raw, strict=True) if fold(n) not in kept}
+        read = {raw[number]: None for number, name in names.items() if fold(name) not in kept}
         inputs, columns = self._inputs(attributes, names, raw)
-        inputs = replace(inputs, kept=[column for column in read if column in columns])
-        leaves: list[Helper] = []
+        inputs = replace(inputs, kept=[column for column in read if column in columns.values()])
+        cells, leaves = forest.domain.cells, list[Helper]()
+
+        def case(tree: Tree, of_node: Integers) -> Sql:
+            return tree_case(self.dialect, tree, attributes, columns, cells, of_node)
+
         terms: Terms = [[] for _ in range(emitted)]
         for number, tree in enumerate(forest.trees):
             at = tree.leaves
@@ -236,9 +243,9 @@ class _Writer:
             leaf[at] = number_of.reshape(-1)
             if emitted == 1 or len(votes) == 1:
                 for of_class, values in zip(terms, tree.votes.T, strict=False):
-                    of_class.append(tree_case(self.dialect, tree, attributes, columns, values))
+                    of_class.append(case(tree, values))
                 continue
-            value = tree_case(self.dialect, tree, attributes, columns, leaf)
+            value = case(tree, leaf)
             leaves.append(
                 Helper(f"leaf of tree {number + 1}", value, self.helper(f"leaf_{number}"))
             )
@@ -249,17 +256,21 @@ class _Writer:
         return [layer for layer in (inputs, found) if layer.helpers], terms
 
     def _inputs(
-        self, attributes: Sequence[Attribute], names: Sequence[str], raw: Sequence[Sql]
-    ) -> tuple[Layer, list[Sql]]:
+        self,
+        attributes: Mapping[int, Attribute],
+        names: Mapping[int, str],
+        raw: Mapping[int, Sql],
+    ) -> tuple[Layer, dict[int, Sql]]:
         """The layer of columns that are compared as expressions, and all columns as compared."""
         helpers: dict[str, Helper] = {}
-        columns: list[Sql] = []
-        for attribute, name, column in zip(attributes, names, raw, strict=True):
-            value = self.dialect.input(attribute, column)
+        columns = dict(raw)
+        for number, column in raw.items():
+            value = self.dialect.input(attributes[number], column)
             if value != column and value not in helpers:
                 made = self.helper(f"input_{len(helpers)}")
-                helpers[value] = Helper(f"{name} as it is compared", value, made)
-            columns.append(Sql(f"t.{helpers[value].column}") if value in helpers else column)
+                helpers[value] = Helper(f"{names[number]} as it is compared", value, made)
+            if value in helpers:
+                columns[number] = Sql(f"t.{helpers[value].column}")
         return Layer(self.cte("inputs"), list(helpers.values())), columns
 
     def _free(self, name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute
@@ -16,16 +16,19 @@ _BREAK = "\x00"  # separates lines to be indented; unlike a newline, no name or 
 def tree_case(
     dialect: Dialect,
     tree: Tree,
-    attributes: Sequence[Attribute],
-    columns: Sequence[Sql],
+    attributes: Mapping[int, Attribute],
+    columns: Mapping[int, Sql],
+    cells: Sequence[int],
     outcome: Integers,
 ) -> Sql:
     """One tree as nested CASE that gives `outcome[node]`; branches with the same text are merged.
 
+    `attributes` and their `columns` are by number, those that the tree splits on at least; `cells`
+    are the domain's.
+
     A CASE after ELSE is written as further arms of the same CASE, because each CASE costs DuckDB
     memory for intermediate vectors.
     """
-    cells = [attribute.cells for attribute in attributes]
     written: dict[int, str] = {}
     arms_of: dict[int, list[str]] = {}
     for node in reversed(range(tree.nodes)):

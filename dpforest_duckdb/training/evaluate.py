@@ -266,7 +266,8 @@ def _read(
     forest: ForestContent, info: TableInfo, target: str | None, unit: PrivacyUnit
 ) -> list[str]:
     """The columns of a table that an evaluation reads, as the table spells them."""
-    wanted = {*forest.domain.columns, target or forest.domain.target, *unit.columns}
+    columns = [attribute.column for attribute in forest.used.values()]
+    wanted = [*columns, target or forest.domain.target, *unit.columns]
     names = {fold(name) for name in wanted}
     return [name for name in info.columns if fold(name) in names]
 
@@ -285,7 +286,7 @@ def _labels(
         raise DpforestError(f'There is no column "{wanted}"{near}: name the classes with --target.')
     column = found[fold(wanted)]
     labels = bound_labels(forest.domain.classes, column, info.columns[column])
-    for attribute in forest.domain.attributes:
+    for attribute in forest.used.values():
         fitted(attribute, info.columns)
     if not unit.is_row and unit.column not in info.columns:
         raise DpforestError(

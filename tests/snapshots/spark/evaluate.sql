@@ -28,8 +28,7 @@ WITH
   SELECT
     -- colour as it is compared
     CAST(t.`colour` AS STRING) AS `dpforest_input_0`,
-    t.`label`,
-    t.`size`
+    t.`label`
   FROM `view1` AS t
 ),
 `dpforest_votes` AS (
