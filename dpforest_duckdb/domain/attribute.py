@@ -17,7 +17,13 @@ from dpforest_duckdb.arguments import TEXT, TEXTS, refuse_wrong_types
 from dpforest_duckdb.domain.bin_edges import DEFAULT_BINS, MAX_BINS, Scale, cut, rounded
 from dpforest_duckdb.domain.type_limits import refuse_beyond, refuse_categories, refuse_inexact
 from dpforest_duckdb.domain.types import NUMERIC, UNKNOWN, ColumnType, Family, Number
-from dpforest_duckdb.domain.values import EPOCH, category_text, ordinal, plain_digits
+from dpforest_duckdb.domain.values import (
+    EPOCH,
+    category_text,
+    last_moment,
+    ordinal,
+    plain_digits,
+)
 from dpforest_duckdb.errors import DpforestError
 
 AttributeKind = Literal["categorical", "numeric"]
@@ -172,9 +178,7 @@ class Attribute:
         if self.family == "date":
             return str(EPOCH + dt.timedelta(days=int(edge)))
         if self.family == "timestamp":
-            moment = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=edge)
-            finer = moment.microsecond % self.type.microseconds  # no value of the column has it
-            return str(moment.replace(microsecond=moment.microsecond - finer))
+            return str(last_moment(edge, self.type.microseconds))
         if not isinstance(edge, float):
             return str(edge)
         # 15 digits hide that 0.1 + 0.2 is not .3; from 10^15 on they would hide whole numbers

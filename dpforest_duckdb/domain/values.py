@@ -53,6 +53,21 @@ def ordinal(value: object, family: str) -> Number:
     raise DpforestError("A bound, edge or value of a numeric column is not a number.")
 
 
+def last_moment(seconds: float, unit: int) -> dt.datetime:
+    """The last moment that is not above a number of seconds since 1970, as `ordinal` compares.
+
+    Moments are multiples of `unit` microseconds. Far from 1970 several of them are one number.
+    """
+    step = dt.timedelta(microseconds=unit)
+    moment = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=seconds)
+    moment -= dt.timedelta(microseconds=moment.microsecond % unit)
+    while ordinal(moment, "timestamp") > seconds:
+        moment -= step
+    while ordinal(moment + step, "timestamp") <= seconds:
+        moment += step
+    return moment
+
+
 def plain_digits(number: Decimal) -> str:
     """Digits without exponent, trailing zeros or negative zero."""
     text = format(number, "f")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import duckdb
@@ -536,3 +536,23 @@ def test_times_and_dates_are_in_the_same_bins(con: duckdb.DuckDBPyConnection) ->
         assert [row[2:] for row in forest.predict(con, "days").fetchall()] == [
             row[2:] for row in found[1]
         ]
+
+
+@pytest.mark.parametrize("kind", ["TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP"])
+def test_a_moment_far_from_1970_is_not_above_its_edge(
+    con: duckdb.DuckDBPyConnection, kind: str
+) -> None:
+    """Seconds as floating-point numbers have fewer than six digits after the point there."""
+    unit = column_type(kind).microseconds
+    near = [datetime(342, 5, 7, 18, 22, 48, 114_000), datetime(2877, 1, 30, 20, 35, 29, 339_448)]
+    edges = [moment.replace(microsecond=moment.microsecond // unit * unit) for moment in near]
+    attribute = Attribute("seen", "numeric", edges=tuple(edges)).bound(column_type(kind))
+    domain = Domain((attribute,), "y", ("no", "yes"), VARCHAR)
+    con.execute(f"CREATE TABLE t (seen {kind})")
+    con.executemany(
+        "INSERT INTO t VALUES (?)",
+        [[edge + timedelta(microseconds=step * unit)] for edge in edges for step in range(-9, 10)],
+    )
+    forest = forest_of(domain, one_split(domain, 0, [[9, 0], [0, 8], [7, 0], [0, 6]]))
+    assert forest.votes([{"seen": edge} for edge in edges]).tolist() == [[9, 0], [0, 8]]
+    assert_agree(con, forest, "t")
