@@ -4,7 +4,8 @@ For large tables. Each attribute is fitted to what the attributes before it left
 correlated attributes are not counted twice. If most attributes are numeric, the first one is fitted
 to what a linear discriminant of all numbers leaves: the discriminant takes two releases, and a
 sweep one for each attribute. Random trees of four splits, or six or eight where the signal is
-strong, add what attributes say only together. With a δ costs add up in μ², which allows many more queries.
+strong, add what attributes say only together. With a δ costs add up in μ², which allows many more
+queries.
 """
 
 from __future__ import annotations
