@@ -153,11 +153,13 @@ def _list(models: ModelStore, as_json: bool) -> None:
 def _show(forest: Forest, as_json: bool) -> None:
     domain = forest.domain
     attributes = [attribute.name for attribute in domain.attributes]
+    used = [attribute.name for attribute in forest.used.values()]
     if as_json:
         more = {
             "target": domain.target,
             "classes": domain.classes,
             "attributes": attributes,
+            "used": used,
             "limited": forest.limited,
             "picked": forest.picked,
         }
@@ -168,6 +170,7 @@ def _show(forest: Forest, as_json: bool) -> None:
         "recipe": forest.system,
         "target": f"{domain.target} ({', '.join(domain.classes)})",
         "attributes": ", ".join(attributes),
+        "splits on": ", ".join(used) or "none of them",
         "guarantee": forest.guarantee,
         "noise": forest.guarantee.noise,
         "made by": f"dpforest-duckdb {forest.version}",

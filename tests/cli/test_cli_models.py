@@ -15,9 +15,14 @@ def test_models_list_show_drop(db: Path) -> None:
     assert [set(model) for model in listed["models"]] == [FOREST_KEYS | {"target", "table"}]
     assert "risk" in dpforest("models", "list", "--db", db).text
     shown = dpforest("models", "show", "risk", "--db", db, "--json").facts
-    more = {"table", "target", "classes", "attributes", "guarantee", "limited", "picked"}
+    more = {"table", "target", "classes", "attributes", "used", "guarantee", "limited", "picked"}
     assert set(shown) == FOREST_KEYS | more
     assert shown["classes"] == ["false", "true"]
+    assert set(shown["used"]) <= set(shown["attributes"])
+    assert shown["used"]
+    assert f"splits on {shown['used'][0]}" in " ".join(
+        dpforest("models", "show", "risk", "--db", db).text.split()
+    )
     assert "ε = 1, δ = 0, per row" in dpforest("models", "show", "risk", "--db", db).text
     refused(dpforest("models", "show", "--db", db), "models show NAME", code=2)
     refused(dpforest("models", "drop", "zzz", "--db", db), '"zzz"')
