@@ -60,15 +60,28 @@ def cast(
 ) -> Sql:
     """A column in another type and under another name; for `keep` see `_category`."""
     ident = DuckDB().ident
-    column = ident(name)
+    column = ident(name) if stored == kind else _convertible(ident(name), stored)
     if categories is None:
         read = _cast(column, stored, kind)
     elif categories:
-        category = _category(name, stored, kind, categories, keep=keep)
+        category = _category(name, column, stored, kind, categories, keep=keep)
         read = Sql(f"TRY_CAST({category} AS {kind})")
     else:
         read = _measured(column, stored, kind)
     return Sql(f"{read} AS {ident(alias)}")
+
+
+def _convertible(column: Sql, stored: ColumnType) -> Sql:
+    """A column of which DuckDB can convert every value.
+
+    The least number of 128 bits has more digits than a DECIMAL, but files and Arrow tables can hold
+    it. Neither TRY nor TRY_CAST helps: its conversion ends the run.
+    """
+    if stored.family != "decimal":
+        return column
+    digits = "9" * (stored.digits - stored.scale) + "." + "9" * stored.scale
+    least = f"CAST('-{digits}' AS {stored})"
+    return Sql(f"CASE WHEN {column} < {least} THEN {least} ELSE {column} END")
 
 
 def _measured(column: Sql, stored: ColumnType, kind: ColumnType) -> Sql:
@@ -94,7 +107,7 @@ def shortest(column: Sql, stored: ColumnType) -> Sql:
     """
     if stored.family in ("float", "integer") and stored.bits <= 65:
         return _shortened(f"CAST({column} AS DOUBLE)")
-    return _shortened(_number(plain_text_sql(f"CAST({column} AS VARCHAR)")))
+    return _shortened(_number(_text(column, stored)))
 
 
 def _shortened(number: str) -> Sql:
@@ -161,7 +174,13 @@ def plain_text_sql(text: str) -> str:
 
 
 def _category(
-    name: str, stored: ColumnType, kind: ColumnType, categories: Sequence[str], *, keep: bool
+    name: str,
+    column: Sql,
+    stored: ColumnType,
+    kind: ColumnType,
+    categories: Sequence[str],
+    *,
+    keep: bool,
 ) -> Sql:
     """The category that a value of a DataFrame's column is, as text that can be read as `kind`.
 
@@ -171,7 +190,7 @@ def _category(
     value is one and the same, because its text may depend on the others; or, with `keep`, its text.
     """
     dialect = DuckDB()
-    column, text = dialect.ident(name), dialect.ident(f"{name} as text")
+    text = dialect.ident(f"{name} as text")
     ordered = sorted(categories, key=lambda each: (written_number(each) is None, len(each)))
     alike = [each for each in categories if plain_text(each) == each]
     number = _shortened(_number(text)) if stored.family in _TEXTS else shortest(column, stored)
