@@ -92,7 +92,10 @@ def _parts(rows: Any) -> tuple[Any, Any]:
 
 
 def _parts_of_polars(rows: Any) -> tuple[Any, Any]:
-    """See `_parts`. Objects, and whole numbers of 128 bits, have no type in Arrow."""
+    """See `_parts`. Objects, and whole numbers of 128 bits, have no type in Arrow.
+
+    One number decides whether a column has 128 bits, with a sign or without one.
+    """
     import polars
 
     objects = [name for name, kind in rows.schema.items() if kind == polars.Object]
@@ -100,7 +103,8 @@ def _parts_of_polars(rows: Any) -> tuple[Any, Any]:
     nested = [name for name, kind in rows.schema.items() if kind.is_nested()]
     empty = polars.lit(None, dtype=polars.List(polars.String))
     typed = rows.drop(objects).with_columns(empty.alias(name) for name in nested)
-    typed = typed.cast({polars.Int128: polars.String})
+    long = [getattr(polars, name, polars.Int128) for name in ("Int128", "UInt128")]
+    typed = typed.cast(dict.fromkeys(long, polars.String))
     return typed.to_arrow() if typed.width else None, others or None
 
 
@@ -140,6 +144,8 @@ def _texts(column: Any) -> Any:
     Moments in a time zone are missing beyond the years 1 to 9999, where Python has no text of them.
     """
     in_arrow = getattr(column.dtype, "pyarrow_dtype", None)
+    if str(in_arrow).startswith(("time32", "time64")):
+        column = _times_of_day(column, in_arrow)
     if getattr(in_arrow, "tz", None) is not None:
         column = _without_arrow(column, in_arrow)
     if _is_in_zone(column.dtype):
@@ -147,6 +153,23 @@ def _texts(column: Any) -> Any:
         column = column.mask(_without_text(column))
     text = column.astype(object).map(str, na_action="ignore")
     return text.where(column.notna(), None)
+
+
+def _times_of_day(column: Any, kind: Any) -> Any:
+    """Times of day, which pandas keeps in Arrow, as objects: text as Python writes times.
+
+    Python leaves out nanoseconds, so they are added to its text. A number that is no time of day
+    has a text of its own.
+    """
+    import pyarrow
+
+    times = pyarrow.array(column)
+    if kind.unit != "ns":
+        times = times.cast(pyarrow.time64("us"))
+    texts = times.cast(pyarrow.string()).to_pylist()
+    for end in ("000", ".000000") if kind.unit == "ns" else (".000000",):
+        texts = [text and text.removesuffix(end) for text in texts]
+    return type(column)(texts, index=column.index, dtype=object)
 
 
 def _without_arrow(column: Any, kind: Any) -> Any:
@@ -173,7 +196,16 @@ def _known(column: Any) -> Any:
     """A column of NumPy in a type that DuckDB knows: bytes as text, time differences as objects."""
     if column.dtype.kind == "S":
         return np.char.decode(column, "latin-1")  # no two bytes become one text
-    return column.astype("m8[us]").astype(object) if column.dtype.kind == "m" else column
+    return _differences(column) if column.dtype.kind == "m" else column
+
+
+def _differences(column: Any) -> Any:
+    """Time differences as objects of Python; as text where these would be rounded."""
+    rounded = column.astype("m8[us]")
+    found = rounded.astype(object)
+    for place in np.flatnonzero((rounded.astype(column.dtype) != column) & ~np.isnat(column)):
+        found[place] = str(column[place])
+    return found
 
 
 def _is_arrow(kind: Any) -> bool:
@@ -183,28 +215,46 @@ def _is_arrow(kind: Any) -> bool:
 
 
 def _with_bytes(table: Any) -> tuple[Any, set[str]]:
-    """An Arrow table with bytes in the place of text, and the names of these columns.
+    """An Arrow table with bytes in the place of text, and the names of these columns; types that
+    DuckDB cannot read are others (see `_readable`).
 
     Arrow does not check that text is Unicode. DuckDB does when it decodes bytes, and relies on it
-    when it sorts. In a list of decimal numbers, one of many digits makes numbers that DuckDB does
-    not know; they become text. They may be in nested columns too, which no run reads: these become
-    lists without values.
+    when it sorts.
+    """
+    texts = set()
+    for place, field_ in enumerate(table.schema):
+        column = _readable(table.column(place))
+        if kind := _bytes_of(column.type):
+            column = column.cast(kind)
+            texts.add(field_.name)
+        if column.type != field_.type:
+            table = table.set_column(place, field_.name, column)
+    return table, texts
+
+
+def _readable(column: Any) -> Any:
+    """An Arrow column in a type of which DuckDB can read any value.
+
+    In a list of decimal numbers, one of many digits makes numbers that DuckDB does not know; they
+    become text. They may be in nested columns too, which no run reads: these become lists without
+    values. Time differences, and some moments in a time zone, become bytes, which can only be a
+    privacy unit: DuckDB cannot read those far from today, and merges those of one microsecond.
     """
     import pyarrow
 
-    texts, text = set(), pyarrow.string()
-    for place, field_ in enumerate(table.schema):
-        coded = pyarrow.types.is_dictionary(field_.type)
-        kind = field_.type.value_type if coded else field_.type
-        if pyarrow.types.is_decimal256(kind):
-            table = table.set_column(place, field_.name, table.column(place).cast(kind).cast(text))
-        elif pyarrow.types.is_nested(kind):
-            empty = pyarrow.nulls(table.num_rows, pyarrow.list_(text))
-            table = table.set_column(place, field_.name, empty)
-        if kind := _bytes_of(table.schema.types[place]):
-            table = table.set_column(place, field_.name, table.column(place).cast(kind))
-            texts.add(field_.name)
-    return table, texts
+    coded = pyarrow.types.is_dictionary(column.type)
+    kind = column.type.value_type if coded else column.type
+    text = pyarrow.string()
+    if pyarrow.types.is_decimal256(kind):
+        return column.cast(kind).cast(text)
+    if pyarrow.types.is_nested(kind):
+        return pyarrow.nulls(len(column), pyarrow.list_(text))
+    in_zone = getattr(kind, "tz", None) is not None and kind.unit in ("s", "ms")
+    if in_zone or pyarrow.types.is_duration(kind) or pyarrow.types.is_interval(kind):
+        plain = pyarrow.binary(kind.bit_width // 8)
+        chunks = [chunk.view(plain) for chunk in column.cast(kind).chunks]
+        return pyarrow.chunked_array(chunks, type=plain)
+    return column
 
 
 def _bytes_of(kind: Any) -> Any:

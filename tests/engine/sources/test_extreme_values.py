@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet
 import pytest
-from source_rows import beside_y, cells, polars, pyarrow
+from source_rows import beside_y, cells, encoded, pandas, polars, pyarrow
 from variants import some
 
 NUMBERS = {"name": "q", "kind": "numeric", "lower": 0, "upper": 9, "edges": [0, 5]}
@@ -53,3 +53,73 @@ def test_a_far_moment_that_is_no_number_ends_no_run(
         table = arrow([0, 86_400_000, far], moment)
         rows = polars.from_arrow(table) if library == "polars" else table
         assert np.sum(cells(rows, beside_y(attribute))) == 3
+
+
+@some("zone", [None, "Europe/Berlin"], keep=2)
+@some("fine", ["s", "ms", "us", "ns"], keep=4)
+def test_units_in_types_of_time_stay_apart_however_far_or_near(fine: str, zone: str | None) -> None:
+    kind = pyarrow.timestamp(fine, zone) if zone else pyarrow.duration(fine)
+    table = arrow([0, 1, 2, 1000, 1001, 2**62, 2**62 + 1, -(2**62), -(2**63) + 1], kind)
+    assert units(table) == len(table)
+    assert units(table.set_column(0, "q", table["q"].dictionary_encode())) == len(table)
+    if fine != "s":  # which polars converts, past the end of its numbers
+        assert units(polars.from_arrow(table)) == len(table)
+
+
+def beside(rows: int) -> dict[str, Any]:
+    """The other columns of a dictionary of arrays."""
+    return {"a": np.array(["x"] * rows), "y": np.array(["no"] * rows)}
+
+
+def units(rows: Any) -> int:
+    """How many units the column `q` has."""
+    domain = beside_y({"name": "a", "kind": "categorical", "domain": ["x"]})
+    with encoded(rows, domain, "q") as coded:
+        return int(np.sum(coded.count_classes(0, 1)[0]))
+
+
+def test_units_a_nanosecond_apart_are_two() -> None:
+    near = [0, 1, 2, 1000, 1001]
+    intervals = pyarrow.array([pyarrow.MonthDayNano([0, 0, each]) for each in near])
+    times = arrow(near, pyarrow.time64("ns"))["q"]
+    for column in (intervals, times):
+        assert units(pyarrow.table({"q": column, "a": ["x"] * 5, "y": ["no"] * 5})) == 5
+        held = pandas.array(column, dtype=pandas.ArrowDtype(column.type))
+        assert units(pandas.DataFrame({"q": held, "a": "x", "y": "no"})) == 5
+    for unit in ("ns", "ps"):
+        assert units({"q": np.array(near, f"m8[{unit}]"), **beside(5)}) == 5
+
+
+def test_time_differences_of_numpy_are_units_however_long_they_are() -> None:
+    for unit in ("D", "s", "ms", "us"):
+        long = np.array([0, 1, 2, 2**62, 2**62 + 1, -(2**62), -(2**63) + 1], f"m8[{unit}]")
+        assert units({"q": long, **beside(len(long))}) == len(long)
+
+
+@pytest.mark.parametrize("fine", ["s", "ms", "us", "ns"])
+def test_times_of_day_of_pandas_are_read_as_python_writes_them(fine: str) -> None:
+    """And a number that is no time of day ends no run."""
+    kind = pyarrow.time64(fine) if fine in ("us", "ns") else pyarrow.time32(fine)
+    second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[fine]
+    far = 2**31 - 1 if kind.bit_width == 32 else 2**62
+    times = [dt.time(0), dt.time(1), dt.time(1, 0, 1)] + [dt.time(1, 0, 0, 500_000)] * (fine != "s")
+    numbers = [0, 3600 * second, 3601 * second, 3600 * second + second // 2][: len(times)]
+    held = pandas.array(arrow([*numbers, -1, far], kind)["q"], dtype=pandas.ArrowDtype(kind))
+    frame = pandas.DataFrame({"q": held, "a": "x", "y": "no"})
+    read = {"name": "q", "kind": "categorical", "domain": [str(time) for time in times]}
+    found = [cell[0] for cell in cells(frame, beside_y(read))]
+    assert found == [1] * len(times) + [2, 0]
+    assert units(frame) == len(frame)
+
+
+@pytest.mark.parametrize("kind", ["Int128", "UInt128"])
+def test_a_number_of_128_bits_in_polars_ends_no_run(kind: str) -> None:
+    """One number makes this type of the column."""
+    numbers = [1, 2, 6, 2**127 if kind == "UInt128" else 2**126]
+    frame = polars.DataFrame(
+        {"q": polars.Series(numbers, dtype=getattr(polars, kind)), "a": "x", "y": "no"}
+    )
+    assert [cell[0] for cell in cells(frame, beside_y(NUMBERS))] == [0, 2, 2, 0]
+    assert units(frame) == 4
+    unused = beside_y({"name": "a", "kind": "categorical", "domain": ["x"]})
+    assert cells(frame, unused)[0][0] == 4
