@@ -17,6 +17,7 @@ from dpforest_duckdb.engine.written_values import (
     EXACT_FLOAT,
     LEAST_FLOAT,
     MISSING,
+    WRAPPED,
     moment_of,
     plain_text,
     shortest_number,
@@ -160,16 +161,18 @@ def plain_text_sql(text: str) -> str:
     One complex number makes complex numbers of all numbers in an array, and one text of bytes makes
     bytes: '(1+0j)' or "b'1'" of 1. None of the functions fails for any text.
     """
-    schema = "system.main"
-    missing = ", ".join(map(DuckDB().text, MISSING))
-    real = f"{schema}.regexp_extract(t, '^\\((.*)[+-]0j\\)$', 1)"
-    wrapped = f"{schema}.length(t) > 2 AND {schema}.left(t, 2) IN ('b''', 'b\"')"
+    schema, dialect = "system.main", DuckDB()
+    missing = ", ".join(map(dialect.text, MISSING))
+    unwrapped = " ".join(
+        f"WHEN {schema}.starts_with(t, {dialect.text(start)}) "
+        f"AND {schema}.regexp_full_match(t, {dialect.text(pattern)}, 's') "
+        f"THEN {schema}.regexp_extract(t, {dialect.text(pattern)}, 1, 's')"
+        for start, pattern in WRAPPED
+    )
     return _bound(
         text,
         "t",
-        f"CASE WHEN t IN ({missing}) THEN NULL WHEN {schema}.ends_with(t, '0j)') THEN {real} "
-        f"WHEN t = '0j' THEN '0' WHEN {wrapped} THEN {schema}.substr(t, 3, {schema}.length(t) - 3) "
-        "ELSE t END",
+        f"CASE WHEN t IN ({missing}) THEN NULL WHEN t = '0j' THEN '0' {unwrapped} ELSE t END",
     )
 
 

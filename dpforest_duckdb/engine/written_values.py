@@ -14,6 +14,8 @@ EXACT_FLOAT = 2**24  # and up to this as FLOAT
 LEAST_FLOAT = 1.2e-38  # below it FLOAT has fewer digits
 # what Python and its libraries write for missing values, also in complex numbers and in bytes
 MISSING = ("nan", "NaN", "NaT", "(nan+0j)", "(nan-0j)", "(nan+nanj)", "b'nan'", "b'NaN'", "b'NaT'")
+# how Python writes complex numbers and bytes: their first letters, and the whole with what it holds
+WRAPPED = (("(", r"\((.*)[+-]0j\)"), ("b'", "b'(.*)'"), ('b"', 'b"(.*)"'))
 
 
 def plain_text(category: str) -> str | None:
@@ -23,12 +25,10 @@ def plain_text(category: str) -> str | None:
     """
     if category in MISSING:
         return None
-    if category.endswith("0j)"):
-        real = re.search(r"^\((.*)[+-]0j\)$", category)
-        return real[1] if real else ""
     if category == "0j":
         return "0"
-    return category[2:-1] if len(category) > 2 and category[:2] in ("b'", 'b"') else category
+    wrapped = (re.fullmatch(pattern, category, re.DOTALL) for _, pattern in WRAPPED)
+    return next((match[1] for match in wrapped if match), category)
 
 
 def shortest_number(category: str) -> float | None:

@@ -346,6 +346,17 @@ def test_sql_and_python_write_numbers_and_texts_alike() -> None:
     assert found.tolist() == wanted
     assert [shortest_number(repr(float(value))) for value in values] == wanted
     texts = ["b'1'", "b'", "b'a", 'b"', 'b"it"', "(1+0j)", "(1-0j)", "0j", "(0j)", "", "nan", "NaT"]
+    texts += [
+        "b''",
+        "b'a\nb'",
+        "b'a\"",
+        "b'a\n",
+        "(a\n+0j)",
+        "a+0j)",
+        "(1+0j)\n",
+        "b'\u00e9'",
+        "(b'1'",
+    ]
     con.register("t", {"x": np.array(texts, dtype=object)})
     read = con.sql(f"SELECT {plain_text_sql('x')} FROM t").fetchall()
     assert [text for (text,) in read] == [plain_text(text) for text in texts]
@@ -489,3 +500,21 @@ def test_categories_of_many_digits_are_compared_as_numbers(
             [column, pandas.Series([more], dtype=object if more == "x" else float)]
         )
         assert counted(pandas.DataFrame({"q": longer}), categories) == expected, more
+
+
+@pytest.mark.parametrize(
+    ("categories", "values"),
+    [
+        (["b'xy", "x"], ["b'xy", "x", "b'xz", "b'x'", "b'x"]),
+        (['b"s', ""], ['b"s', "", "b's", "b''", 'b"t']),
+        (["a+0j)", "(b+0j"], ["a+0j)", "(b+0j", "c+0j)", "b", "(c"]),
+    ],
+)
+@pytest.mark.parametrize("more", [None, b"w", 1 + 0j])
+def test_a_category_that_begins_as_bytes_or_numbers_do_is_itself(
+    categories: list[str], values: list[str], more: Any
+) -> None:
+    """Only what Python writes around a whole value is left out."""
+    column = np.array([*values, more], dtype=object)
+    one = 1 + (values[3] == "b'x'" or values[3] == "b''")
+    assert counted({"q": column}, categories) == [1, one]
