@@ -33,18 +33,15 @@ def selected(
     stored: Mapping[str, str],
     columns: Mapping[str, ColumnType],
     categories: Mapping[str, tuple[str, ...]] | None = None,
-    *,
-    keep: bool = False,
 ) -> Sql:
     """The columns to read, each in its type; `stored` are the types that they are stored in.
 
-    `categories` are those of the columns of a DataFrame (see `TableInfo`). Its other values are
-    kept if `keep` is true.
+    `categories` are those of the columns of a DataFrame (see `TableInfo`).
     """
     given = categories or {}
     return Sql(
         ", ".join(
-            cast(name, column_type(stored[name]), kind, name, given.get(name), keep=keep)
+            cast(name, column_type(stored[name]), kind, name, given.get(name))
             for name, kind in columns.items()
         )
     )
@@ -56,16 +53,14 @@ def cast(
     kind: ColumnType,
     alias: str,
     categories: tuple[str, ...] | None = None,
-    *,
-    keep: bool = False,
 ) -> Sql:
-    """A column in another type and under another name; for `keep` see `_category`."""
+    """A column in another type and under another name; for `categories` see `TableInfo`."""
     ident = DuckDB().ident
     column = ident(name) if stored == kind else _convertible(ident(name), stored)
     if categories is None:
         read = _cast(column, stored, kind)
     elif categories:
-        category = _category(name, column, stored, kind, categories, keep=keep)
+        category = _category(name, column, stored, kind, categories)
         read = Sql(f"TRY_CAST({category} AS {kind})")
     else:
         read = _measured(column, stored, kind)
@@ -182,15 +177,13 @@ def _category(
     stored: ColumnType,
     kind: ColumnType,
     categories: Sequence[str],
-    *,
-    keep: bool,
 ) -> Sql:
     """The category that a value of a DataFrame's column is, as text that can be read as `kind`.
 
     Another value may have made 1.0 of 1, "True" of true, or a timestamp of a date, in all rows. So
     a value is a category if it has the same text, is the same number, or the same moment. Of equal
     numbers, the category that is written as numbers are comes first, then the shortest. Any other
-    value is one and the same, because its text may depend on the others; or, with `keep`, its text.
+    value is one and the same, because its text may depend on the others.
     """
     dialect = DuckDB()
     text = dialect.ident(f"{name} as text")
@@ -207,8 +200,6 @@ def _category(
             keys, values = ", ".join(keyed), ", ".join(map(dialect.text, keyed.values()))
             found.append(f"[{values}][system.main.list_position([{keys}], {of})]")
     other = _other(kind, categories)
-    if keep and other != "NULL":
-        other = f"COALESCE(CAST(TRY_CAST({column} AS {kind}) AS VARCHAR), {other})"
     same = f"WHEN {text} IN ({', '.join(map(dialect.text, alike))}) THEN {text} " if alike else ""
     chosen = f"COALESCE({', '.join([*found, other])})" if found else other
     case = f"CASE {same}WHEN {text} IS NOT NULL THEN {chosen} END"

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 
-from dpforest_duckdb.domain.names import fold, spellings
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import column_types
 from dpforest_duckdb.engine.base import Trace
-from dpforest_duckdb.engine.casts import cast
 from dpforest_duckdb.engine.files import opened_files
 from dpforest_duckdb.engine.memory_database import NewDatabase
-from dpforest_duckdb.engine.read_types import declared_type
+from dpforest_duckdb.engine.read_beside import read_beside
 from dpforest_duckdb.errors import UsageError
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
-from dpforest_duckdb.scoring.score_sql import Scored, no_column, score_sql, share_names
-from dpforest_duckdb.sql import Sql
+from dpforest_duckdb.scoring.score_sql import Scored, score_sql, share_names
 
 _FORMATS = {".parquet": "FORMAT parquet", ".csv": "FORMAT csv, HEADER"}
 
@@ -52,28 +48,10 @@ def score_files(
     table = TableInfo(source.catalog, "main", source.name, columns)
     rows = Scored(dialect.ident(*table.key), columns)
     if not source.schema:
-        forest, rows = _as_read(forest, rows)
+        forest, rows = read_beside(forest, rows, by_values=False)
     sql = score_sql(forest, rows, prefix=prefix, fast=True, keep=list(columns))
     copy = f"COPY ({sql}) TO {dialect.text(str(out))} ({_FORMATS[suffix]}, USE_TMP_FILE false)"
     with source.opened(table) as opened:
         opened.fill()
         opened.statements.run(copy, step="score", on=opened.cursor)
     return [*columns, f"{prefix}prediction", *share_names(forest, prefix)]
-
-
-def _as_read(forest: ForestContent, rows: Scored) -> tuple[ForestContent, Scored]:
-    """A forest that reads added columns, and the rows with them: text cast to the model's types."""
-    found = spellings(rows.columns)
-    attributes, types, casts = list(forest.domain.attributes), dict(rows.columns), []
-    for number, attribute in forest.used.items():
-        stored = found.get(fold(attribute.column))
-        if stored is None:
-            raise no_column(attribute)
-        name = f"dpforest_read_{number}"
-        types[name] = declared_type(attribute, rows.columns[stored])
-        casts.append(cast(stored, rows.columns[stored], types[name], name))
-        named = replace(attribute, of=name) if attribute.of else replace(attribute, name=name)
-        attributes[number] = named
-    domain = replace(forest.domain, attributes=tuple(attributes))
-    read = Sql(f"(SELECT {', '.join(['*', *casts])} FROM {rows.name})")
-    return replace(forest, domain=domain), Scored(read, types)

@@ -6,14 +6,11 @@ from typing import Any
 
 import duckdb
 
-from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.domain.names import fold, spellings
-from dpforest_duckdb.domain.types import BIGINT, DOUBLE, column_type, column_types
-from dpforest_duckdb.engine.casts import selected
+from dpforest_duckdb.domain.types import column_types
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.frame_columns import with_texts
 from dpforest_duckdb.engine.frames import is_frame
-from dpforest_duckdb.engine.read_types import categories_of, declared_type
+from dpforest_duckdb.engine.read_beside import read_beside
 from dpforest_duckdb.engine.relations import columns_of
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.scoring.content import ForestContent
@@ -28,21 +25,22 @@ def predicted(
     con: duckdb.DuckDBPyConnection, forest: ForestContent, rows: Any, prefix: str
 ) -> duckdb.DuckDBPyRelation:
     """The rows with `prediction` and `p_<class>`; `rows` is the name of a table, a relation of the
-    connection, or a DataFrame.
+    connection, or a DataFrame. Their own columns stay as DuckDB reads them.
     """
     engine = DuckDBEngine(con)
     if isinstance(rows, str):
         return con.sql(score_sql(forest, engine.scored(rows), prefix=prefix, fast=True))
-    relation = _relation_of(con, rows, forest.domain)
+    relation = _relation_of(con, rows)
     columns = engine.call(lambda: columns_of(relation))  # refuses a closed connection
-    scored = Scored(_ROWS, column_types(columns))
-    return _queried(relation, score_sql(forest, scored, prefix=prefix, fast=True))
+    scored, keep = Scored(_ROWS, column_types(columns)), None
+    if relation is not rows:
+        keep = list(columns)
+        forest, scored = read_beside(forest, scored, by_values=True)
+    return _queried(relation, score_sql(forest, scored, prefix=prefix, fast=True, keep=keep))
 
 
-def _relation_of(
-    con: duckdb.DuckDBPyConnection, rows: Any, domain: Domain
-) -> duckdb.DuckDBPyRelation:
-    """Rows as a relation; a DataFrame with its columns in the types of the domain."""
+def _relation_of(con: duckdb.DuckDBPyConnection, rows: Any) -> duckdb.DuckDBPyRelation:
+    """Rows as a relation: themselves if they are one, else a DataFrame's."""
     if isinstance(rows, duckdb.DuckDBPyRelation):
         return rows
     if not is_frame(rows):
@@ -50,7 +48,7 @@ def _relation_of(
             "The rows to predict must be a table's name, a DuckDB relation, or a pandas, "
             "polars or Arrow table."
         )
-    return _in_types_of(domain, _found_by_name(con, rows))
+    return _found_by_name(con, rows)
 
 
 def _found_by_name(con: duckdb.DuckDBPyConnection, frame: Any) -> duckdb.DuckDBPyRelation:
@@ -74,26 +72,6 @@ def _found_by_name(con: duckdb.DuckDBPyConnection, frame: Any) -> duckdb.DuckDBP
             "DuckDB cannot read this frame: pass a relation of the connection, such as "
             "con.from_df(frame) or con.from_arrow(frame)."
         ) from None
-
-
-def _in_types_of(domain: Domain, relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
-    """The relation with its columns in the types that the domain was bound to."""
-    stored = columns_of(relation)
-    found = spellings(stored)
-    types, categories = {}, {}
-    for attribute in domain.attributes:
-        if column := found.get(fold(attribute.column)):
-            kind = column_type(stored[column])
-            types[column] = declared_type(attribute, kind)
-            if types[column] == BIGINT and kind.family != "integer":
-                types[column] = DOUBLE  # fractions stay in what is returned
-            narrow = kind.family not in ("integer", "float") or kind.name == "FLOAT"
-            if narrow or attribute.kind != "numeric":  # other numbers are returned as they are
-                categories[column] = categories_of(attribute)
-    if not types:
-        return relation
-    columns = selected(stored, types, categories, keep=True)
-    return _queried(relation, f"SELECT * REPLACE ({columns}) FROM {_ROWS}")
 
 
 def _queried(relation: duckdb.DuckDBPyRelation, sql: str) -> duckdb.DuckDBPyRelation:

@@ -31,11 +31,12 @@ class Forest(ForestContent):
     def predict(self, con: Any, table: Any, *, prefix: str = "") -> Any:
         """The rows of a table with `prediction` and `p_<class>`, as a DuckDB relation.
 
-        `table` is a name, a relation of the connection, or a DataFrame, whose columns are read in
-        the types that the model was trained on. With a Spark session as `con`, it is a name or a
-        DataFrame of Spark, and so is the result. Raises `UsageError` for a connection or rows of
-        another kind, and `DpforestError` if a column is missing, has another type, or has the name
-        of a new one; `prefix` changes the new names.
+        `table` is a name, a relation of the connection, or a DataFrame. The model reads columns of
+        a DataFrame in the types that it was trained on; the result has them as they are.
+        With a Spark session as `con`, it is a name or a DataFrame of Spark, and so is the result.
+        Raises `UsageError` for a connection or rows of another kind, and `DpforestError` if a
+        column is missing, has another type, or has the name of a new one; `prefix` changes the new
+        names.
         """
         refuse_wrong_types(locals())
         if is_session(con):
