@@ -268,8 +268,9 @@ class Attribute:
             "convert the column."
         )
         if self.kind == "categorical":
-            # text may spell true and false in many ways, which would be other values without a word
-            if families == {"boolean", "text"}:
+            # text may spell these in many ways, which would be other values without a word
+            written = kind.family == "text" and self.family in ("decimal", "float", "timestamp")
+            if written or families == {"boolean", "text"}:
                 raise refusal
             try:
                 if kind != self.type:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from dpforest_duckdb.domain.types import (
     BIGINT,
-    BOOLEAN,
     DOUBLE,
     VARCHAR,
     ColumnType,
@@ -86,7 +85,7 @@ def _measured(column: Sql, stored: ColumnType, kind: ColumnType) -> Sql:
     One word makes text of a column, so types that text could give another value are read by their
     text too. DuckDB rounds nanoseconds, but leaves them out of text.
     """
-    if kind in (BIGINT, DOUBLE):
+    if kind.family in ("integer", "float"):
         return _cast(shortest(column, stored), DOUBLE, kind)
     if stored == kind:
         return column
@@ -140,6 +139,8 @@ def _cast(column: Sql, stored: ColumnType, kind: ColumnType) -> Sql:
     """
     if stored == kind:
         return column
+    if kind.name == "FLOAT":  # as text, a number beyond FLOAT is infinite
+        return Sql(f"TRY_CAST(CAST({column} AS VARCHAR) AS FLOAT)")
     if kind != BIGINT or (stored.family == "integer" and stored.bits <= 64):
         return Sql(f"TRY_CAST({column} AS {kind})")
     number = f"TRY_CAST({column} AS DOUBLE)"
@@ -207,13 +208,13 @@ def _category(
 
 
 def _other(kind: ColumnType, categories: Sequence[str]) -> str:
-    """The text of a value that is no category; NULL if whole numbers or truth values are read."""
-    if kind in (BIGINT, BOOLEAN):
-        return "NULL"
+    """The text of a value that is no category; NULL where the type has none for it."""
+    if kind.family != "text":
+        return {"float": "'inf'", "timestamp": "'infinity'"}.get(kind.family, "NULL")
     text = "?"
     while text in categories:
         text += "?"
-    return "'inf'" if kind == DOUBLE else f"'{text}'"
+    return f"'{text}'"
 
 
 def _text(column: Sql, stored: ColumnType) -> str:

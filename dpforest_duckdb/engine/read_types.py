@@ -37,13 +37,6 @@ from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 _NUMBERS = ("integer", "decimal", "float", "boolean")
-_WIDEST = {  # what the numeric columns of a model are read as
-    "integer": BIGINT,
-    "decimal": DOUBLE,
-    "float": DOUBLE,
-    "date": DATE,
-    "timestamp": TIMESTAMP,
-}
 FEW_NUMBERS = 32  # with fewer whole numbers between the bounds, rounding loses much of a fraction
 
 
@@ -182,10 +175,11 @@ def declared_type(attribute: Attribute, stored: ColumnType) -> ColumnType:
 
     Bounds that are whole numbers declare whole numbers, dates declare dates, the categories "true"
     and "false" BOOLEAN. Where a column has numbers, categories are compared with them as numbers.
-    Whether it has fractions or missing values makes no difference.
+    Whether it has fractions or missing values makes no difference. An attribute of a model is read
+    as what it was trained on.
     """
-    if attribute.kind == "numeric" and attribute.type.usable:
-        return _WIDEST[attribute.family]
+    if attribute.type.usable:
+        return _trained_type(attribute, stored)
     if attribute.kind == "numeric":
         limits = [attribute.lower, attribute.upper, *attribute.edges]
         given = [limit for limit in limits if limit is not None]
@@ -198,7 +192,33 @@ def declared_type(attribute: Attribute, stored: ColumnType) -> ColumnType:
     values = categories_of(attribute)
     if {value.casefold() for value in values} <= {"true", "false"}:
         return BOOLEAN
-    numbers = stored.family in _NUMBERS and all(map(is_number, values))
+    return _text_type(values, stored)
+
+
+def _trained_type(attribute: Attribute, stored: ColumnType) -> ColumnType:
+    """The type to read an attribute of a model as: that of the column that it was trained on.
+
+    Or a wider one, so that no other value becomes one of its categories or moves to another bin: as
+    INTEGER, 1.5 would be 2. A FLOAT stays one, because as DOUBLE 0.6 is less than it is as FLOAT.
+    """
+    numeric, family = attribute.kind == "numeric", attribute.family
+    exact = numeric or all(map(is_plain_number, categories_of(attribute)))
+    if family == "text":
+        return _text_type(categories_of(attribute), stored)
+    if family == "integer" and numeric and stored.family == "integer":
+        return BIGINT
+    if family in ("integer", "decimal") and exact:
+        return DOUBLE
+    if family == "integer":
+        return VARCHAR  # DOUBLE holds some categories as one
+    if family == "timestamp" or (family == "date" and not numeric):
+        return TIMESTAMP
+    return attribute.type
+
+
+def _text_type(categories: Collection[str], stored: ColumnType) -> ColumnType:
+    """The type to read categories of text as; `stored` is what the column is stored as."""
+    numbers = stored.family in _NUMBERS and all(map(is_number, categories))
     return DOUBLE if numbers else VARCHAR
 
 
