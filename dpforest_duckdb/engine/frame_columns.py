@@ -239,6 +239,7 @@ def _readable(column: Any) -> Any:
     become text. They may be in nested columns too, which no run reads: these become lists without
     values. Time differences, and some moments in a time zone, become bytes, which can only be a
     privacy unit: DuckDB cannot read those far from today, and merges those of one microsecond.
+    Dates in milliseconds become moments, because DuckDB merges those of one day.
     """
     import pyarrow
 
@@ -251,10 +252,17 @@ def _readable(column: Any) -> Any:
         return pyarrow.nulls(len(column), pyarrow.list_(text))
     in_zone = getattr(kind, "tz", None) is not None and kind.unit in ("s", "ms")
     if in_zone or pyarrow.types.is_duration(kind) or pyarrow.types.is_interval(kind):
-        plain = pyarrow.binary(kind.bit_width // 8)
-        chunks = [chunk.view(plain) for chunk in column.cast(kind).chunks]
-        return pyarrow.chunked_array(chunks, type=plain)
+        return _viewed(column.cast(kind), pyarrow.binary(kind.bit_width // 8))
+    if pyarrow.types.is_date64(kind):
+        return _viewed(column.cast(kind), pyarrow.timestamp("ms"))
     return column
+
+
+def _viewed(column: Any, kind: Any) -> Any:
+    """An Arrow column with its values as those of another type of the same width."""
+    import pyarrow
+
+    return pyarrow.chunked_array([chunk.view(kind) for chunk in column.chunks], type=kind)
 
 
 def _bytes_of(kind: Any) -> Any:

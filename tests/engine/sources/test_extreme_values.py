@@ -66,6 +66,14 @@ def test_units_in_types_of_time_stay_apart_however_far_or_near(fine: str, zone: 
         assert units(polars.from_arrow(table)) == len(table)
 
 
+def test_dates_in_milliseconds_stay_apart_and_are_categories() -> None:
+    table = arrow([0, 86_400_000, 86_400_001, 2**62, 2**62 + 1], pyarrow.date64())
+    assert units(table) == 5
+    read = {"name": "q", "kind": "categorical", "domain": ["1970-01-01", "1970-01-02"]}
+    assert [cell[0] for cell in cells(table, beside_y(read))][:2] == [1, 1]
+    assert cells(table.slice(0, 2), beside_y(DAYS))[0][0] == 2
+
+
 def beside(rows: int) -> dict[str, Any]:
     """The other columns of a dictionary of arrays."""
     return {"a": np.array(["x"] * rows), "y": np.array(["no"] * rows)}
