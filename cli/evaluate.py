@@ -144,12 +144,12 @@ def _show(found: Evaluation, classes: Sequence[str]) -> None:
     tell(f"accuracy  {number(found.accuracy)}{_spread(noise)}{_beside(found)}")
     tell(f"log loss  {number(found.log_loss)}{_spread(found.log_loss_noise)}")
     tell(f"AUC       {number(found.auc)}{_spread(found.auc_noise)}{_why(found.auc, len(classes))}")
-    if found.epsilon is not None:
+    if found.epsilon is not None and found.unit is not None:
         tell(f"protects  {found.unit}, at ε = {show(found.epsilon)}")
         meaning = "standard deviation of one count; each figure combines many"
         tell(f"noise     {found.noise:.3g} ({meaning})")
-        drawn = (
-            "" if found.unit.is_row else f'; drawing rows of each "{found.unit.column}" adds to it'
+        drawn = "".join(
+            f'; drawing rows of each "{name}" adds to it' for name in found.unit.columns
         )
         tell(f"±         two standard deviations of the noise in a figure{drawn}")
     if found.confusion:

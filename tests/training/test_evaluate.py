@@ -563,7 +563,7 @@ def test_a_unit_that_is_an_attribute_keeps_all_its_digits(
     """Whole numbers of more than 64 bits are rounded where they are attributes."""
     scored_table(con, 2)
     forest = fit(con, "t", target="label", privacy_unit="row")
-    con.execute(f"CREATE TABLE wide AS SELECT (2**60)::{kind} + x AS x, label FROM t")
+    con.execute(f"CREATE TABLE wide AS SELECT ((2**60)::HUGEINT + x)::{kind} AS x, label FROM t")
     with pytest.raises(DpforestError, match='"x" is an attribute too'):
         evaluate(
             con,
