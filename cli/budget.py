@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -63,16 +64,16 @@ def budget(
 ) -> None:
     """Cap what may be spent on data, or show what was spent.
 
-    Data are a table, data files or a dataset. `move` transfers the budget of a capped table to the
-    name that the table has now. `retire` records that a capped table was dropped, so that new
-    tables can be debited.
+    Data are a table, data files or a dataset. Without --table, `show` lists the budgets of all
+    tables of a database. `move` transfers the budget of a capped table to the name that the table
+    has now. `retire` records that a capped table was dropped, so that new tables can be debited.
 
     \b
     Example:
       dpforest budget set --db data.duckdb --table visits --epsilon 2
     """
     from dpforest_duckdb.engine.files import is_data_file
-    from dpforest_duckdb.training.budget import any_account, set_cap
+    from dpforest_duckdb.training.budget import any_account, known_accounts, set_cap
 
     of_data = dataset is not None or (db is not None and is_data_file(db))
     named = dataset or (db if of_data else table)
@@ -94,6 +95,11 @@ def budget(
             any_account(opened, opened.tables(opened.catalog), ledger).retire(str(table))
             _show_retired(str(table), as_json)
             return
+        if action is Action.show and named is None:
+            known = known_accounts(opened, opened.tables(opened.catalog), ledger)
+            if len(known) > 1:
+                _show_all(known, as_json)
+                return
         account = opened if of_data else _account(opened, action, table, to, ledger)
         say_if_new(account)
         if action is Action.set:
@@ -207,6 +213,28 @@ def _check_options(
         raise UsageError("budget retire needs --table, the name of the table that was dropped.")
     if action is not Action.move:
         options.refuse_idle("goes with budget move", to=to)
+
+
+def _show_all(accounts: Sequence[Account], as_json: bool) -> None:
+    """An overview of the budgets of several tables."""
+    from dpforest_duckdb.privacy.amounts import ATTO, show
+
+    found = [(account.display, account.budget()) for account in accounts]
+    if as_json:
+        emit({"tables": [{"table": name, **budget.facts()} for name, budget in found]})
+        return
+    rows = [
+        [
+            name,
+            show(budget.cap.epsilon) if budget.cap else "none",
+            show(budget.spent_epsilon),
+            "no limit" if budget.left_epsilon is None else show(max(budget.left_epsilon, 0)),
+            show(budget.spent_delta, ATTO),
+            len(budget.entries),
+        ]
+        for name, budget in found
+    ]
+    show_table(["table", "cap (ε)", "spent (ε)", "left (ε)", "spent (δ)", "runs"], rows)
 
 
 def _show(account: KeptAccount, budget: Budget) -> None:

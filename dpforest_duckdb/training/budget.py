@@ -109,11 +109,17 @@ def any_account(engine: Anchor, tables: Sequence[TableInfo], ledger: str | Path 
     raise UsageError("The database has no table: create one before budget retire.")
 
 
+def known_accounts(
+    engine: Anchor, tables: Sequence[TableInfo], ledger: str | Path | None
+) -> list[Account]:
+    """The accounts of the tables of a database that have a budget, or of all if none has one."""
+    accounts = [Account.of(engine, table, ledger) for table in tables]
+    return [each for each in accounts if each.budget() != Budget((), ())] or accounts
+
+
 def only_account(engine: Anchor, tables: Sequence[TableInfo], ledger: str | Path | None) -> Account:
     """The account of the one table of a database that has a budget, or of the only table."""
-    accounts = [Account.of(engine, table, ledger) for table in tables]
-    spent = [account for account in accounts if account.budget() != Budget((), ())]
-    known = spent or accounts
+    known = known_accounts(engine, tables, ledger)
     if len(known) != 1:
         listed = ", ".join(account.info.reference for account in known) or "none"
         raise UsageError(f"Name the table with --table: the database has {listed}.")

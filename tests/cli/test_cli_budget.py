@@ -92,10 +92,12 @@ def test_budget_names_the_options_that_are_missing(db: Path) -> None:
     assert state(db) == before
 
 
-def test_budget_of_several_tables_asks_which(tmp_path: Path) -> None:
+def test_budget_of_several_tables_lists_them(tmp_path: Path) -> None:
     database = tmp_path / "d.duckdb"
-    make(database, "CREATE TABLE one (a INT)", "CREATE TABLE two (a INT)")
-    refused(dpforest("budget", "--db", database), "--table", "one, two", code=2)
+    make(database, "CREATE SCHEMA s", "CREATE TABLE one (a INT)", "CREATE TABLE s.two (a INT)")
+    shown = dpforest("budget", "--db", database, "--json").facts["tables"]
+    assert [(each["table"], each["spent"]) for each in shown] == [("one", 0), ("s.two", 0)]
+    refused(dpforest("budget", "set", "--db", database, "--epsilon", "1"), "--table", code=2)
 
 
 def test_a_ledger_may_lie_elsewhere(tmp_path: Path) -> None:

@@ -64,6 +64,24 @@ def test_a_table_is_retired_by_its_name_with_quotes_or_without(home: Path, name:
     assert dpforest("budget", "retire", "--db", db, "--table", name).code == 0
 
 
+def test_the_budgets_of_all_tables_are_listed(home: Path) -> None:
+    db = home / "a.duckdb"
+    with duckdb.connect(str(db)) as con:
+        fill(con, "u")
+        fill(con, "never_used")
+    dpforest("budget", "set", "--db", db, "--table", "t", "--epsilon", 2)
+    said = dpforest("train", "--db", db, "--table", "u", "--target", "k", "--epsilon", 1)
+    assert said.code == 0
+    shown = dpforest("budget", "--db", db, "--json").facts["tables"]
+    assert [(each["table"], each["cap"], each["spent"]) for each in shown] == [
+        ("t", 2, 0),
+        ("u", None, 1),
+    ]
+    lines = [line.split() for line in dpforest("budget", "--db", db).out.splitlines()]
+    assert ["t", "2", "0", "2", "0", "0"] in lines
+    assert ["u", "none", "1", "no", "limit", "0", "1"] in lines
+
+
 def test_a_dry_run_that_would_be_refused_fails_and_says_what_to_type(home: Path) -> None:
     db = home / "a.duckdb"
     dpforest("budget", "set", "--db", db, "--table", "t", "--epsilon", 2)
