@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
@@ -44,6 +45,9 @@ from dpforest_duckdb.privacy.sampler import (
     joint_noise,
     least_radius,
 )
+
+# the signals that ask a process to end; Windows has two of them
+_STOPS = [getattr(signal, n) for n in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, n)]
 
 
 class CountNoise(Protocol):
@@ -233,16 +237,25 @@ def _float_below(value: Fraction) -> float:
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Delay Ctrl-C: inside OpenDP's calls to its library it can crash Python."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
+    """Delay Ctrl-C: inside OpenDP's calls to its library it can crash Python or be swallowed.
+
+    Python runs handlers in the main thread, whichever thread the signal comes to.
+    """
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    caught: list[tuple[Any, ...]] = []
+    handlers = {number: signal.getsignal(number) for number in _STOPS}
+    before = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in before:
+        signal.signal(number, lambda *found: caught.append(found))
     try:
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # raises a Ctrl-C that is pending
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number, frame in caught:
+            before[signal.Signals(number)](number, frame)
 
 
 @cache

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 from fractions import Fraction
 from statistics import NormalDist
 
@@ -247,17 +249,28 @@ def test_every_release_has_noise_of_its_own(noise: CountNoise) -> None:
     assert (one != other).mean() > 0.8
 
 
-@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Windows")
-def test_ctrl_c_waits_for_the_noise_and_is_not_blocked_afterwards() -> None:
-    drawn = []
+@pytest.mark.parametrize("to_all", [False, True])
+def test_ctrl_c_waits_for_the_noise_and_is_not_blocked_afterwards(to_all: bool) -> None:
+    """Also if another thread gets the signal, whose handler Python runs in the main one."""
+    drawn, done = [], threading.Event()
 
     def draw() -> None:
         with module._uninterrupted():
-            signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+            if to_all:
+                os.kill(os.getpid(), signal.SIGINT)
+            else:
+                signal.raise_signal(signal.SIGINT)
+            time.sleep(0.05)
             drawn.append(True)
 
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    with pytest.raises(KeyboardInterrupt):
-        draw()
+    before = signal.getsignal(signal.SIGINT)
+    other = threading.Thread(target=done.wait)
+    other.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            draw()
+    finally:
+        done.set()
+        other.join()
     assert drawn
-    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+    assert signal.getsignal(signal.SIGINT) is before
