@@ -30,8 +30,6 @@ MACROS = {
     "range": "range(x) AS TABLE SELECT unnest([0, 0, 0]) AS range",
     "hash": "hash(a, b) AS 1",
     "sum": "sum(x) AS 77",
-    "greatest": "greatest(a, b) AS 0",
-    "least": "least(a, b) AS 0",
     "min": "min(x) AS 1",
     "lag": "lag(a, b) AS 1",
 }

@@ -22,7 +22,7 @@ import hypothesis
 import numpy as np
 import pytest
 
-from dpforest_duckdb.domain.types import ColumnType
+from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine import encoding, snapshot
 from dpforest_duckdb.engine import rows as coded_rows
 from dpforest_duckdb.engine.base import Gradients
@@ -133,15 +133,16 @@ def noisy_n_as_sensitivity() -> None:
 
 def domain_from_rows() -> None:
     """The categories of a column are those that its rows hold."""
-    typed = DuckDBEngine._typed
+    declared = DuckDBEngine.declared
 
-    def distinct(self: DuckDBEngine, kind: ColumnType) -> dict[str, Any]:
-        if kind.labels:
-            rows = self.run("SELECT DISTINCT a FROM t ORDER BY a")
-            return {"categories": tuple(value for (value,) in rows)}
-        return typed(self, kind)
+    def distinct(self: DuckDBEngine, table: TableInfo) -> list[DeclaredColumn]:
+        held = tuple(value for (value,) in self.run("SELECT DISTINCT a FROM t ORDER BY a"))
+        return [
+            replace(column, categories=held) if column.type.labels else column
+            for column in declared(self, table)
+        ]
 
-    DuckDBEngine._typed = distinct  # type: ignore[method-assign]
+    DuckDBEngine.declared = distinct  # type: ignore[method-assign]
 
 
 def seed_unflagged() -> None:
