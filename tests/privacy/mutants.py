@@ -25,7 +25,7 @@ import pytest
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine import encoding, snapshot
 from dpforest_duckdb.engine import rows as coded_rows
-from dpforest_duckdb.engine.base import Gradients
+from dpforest_duckdb.engine.base import DeclaredColumn, Gradients
 from dpforest_duckdb.engine.duckdb import DuckDBComment, DuckDBEngine
 from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.engine.statements import Statements
