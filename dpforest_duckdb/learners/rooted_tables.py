@@ -32,8 +32,9 @@ from dpforest_duckdb.splits.table_codes import release, vectors_of
 from dpforest_duckdb.tree import Tree
 
 DAMPED = 13  # a weight of naive Bayes, which is overconfident if attributes are correlated
-# (number of the model, weight in units of 1 / MIXTURE_PARTS); naive Bayes is number 0
-MIXTURES = ((0, 20), (0, DAMPED), (0, 8), (1, 20))
+# weights in units of 1 / MIXTURE_PARTS: of the class shares below the roots, of what attributes add
+# to them by naive Bayes, and of the other model
+MIXTURES = ((20, 20, 0), (20, DAMPED, 0), (20, 8, 0), (0, 0, 20))
 Roots = Callable[[Request], Sequence[int]]
 
 
@@ -42,8 +43,8 @@ def rooted_tables(roots: Roots) -> Learner:
 
     def grow(rows: CodedRows, context: TrainingContext) -> Grown:
         tables = _released(rows, context, roots(context.request))
-        candidates = [_trees(tables, model) for model in models(tables)]
-        return Grown(_drawn(candidates, rows, context))
+        (shares, *added), other = (_trees(tables, model) for model in models(tables))
+        return Grown(_drawn([[shares], added, other], rows, context))
 
     return Learner(grow, trees_at_once=lambda request: 1, noise={"tables": joint_tables_deviation})
 
@@ -101,13 +102,16 @@ def _drawn_roots(
 
 
 def _drawn(
-    candidates: Sequence[Sequence[Tree]], rows: CodedRows, context: TrainingContext
+    parts: Sequence[Sequence[Tree]], rows: CodedRows, context: TrainingContext
 ) -> list[Tree]:
-    """The trees of one model, with its weight, both drawn by the rows' points."""
-    models = range(len(candidates))
-    mixtures = [[weight * (each == model) for each in models] for model, weight in MIXTURES]
-    model, weight = MIXTURES[draw_mixture(candidates, mixtures, rows, context)]
-    return [weighed(tree, weight) for tree in candidates[model]]
+    """The trees of a mixture, with their weights, drawn by the rows' points."""
+    weights = MIXTURES[draw_mixture(parts, MIXTURES, rows, context)]
+    return [
+        weighed(tree, weight)
+        for trees, weight in zip(parts, weights, strict=True)
+        if weight
+        for tree in trees
+    ]
 
 
 def _trees(tables: ChildTables, model: Model) -> list[Tree]:
