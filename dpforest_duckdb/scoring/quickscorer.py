@@ -40,7 +40,7 @@ from dpforest_duckdb.tree import LEAF, Tree, Voting, branch_of
 BITS = 64
 GRID = 1024  # most cells of a group; a larger group needs fewer lookups but longer lists
 COMBINED = 256  # most combinations of leaves whose votes are in one list
-MAX_WORDS = 20_000  # over all cells: 400 KB of SQL; more take longer to read than to use
+MAX_WORDS = 40_000  # over all cells: 800 KB of SQL; more take longer to read than to use
 
 _DIALECT = DuckDBCodes()
 

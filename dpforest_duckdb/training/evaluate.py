@@ -181,14 +181,15 @@ def _noisy(
 def _typed(
     engine: Engine, forest: ForestContent, table: TableInfo, target: str | None, unit: PrivacyUnit
 ) -> TableInfo:
-    """The table with its columns in the types that they are read as."""
+    """The table with the columns that an evaluation reads, in the types that they are read as."""
     attributes = {fold(attribute.column) for attribute in forest.domain.attributes}
     if target is not None and fold(target) in attributes:
         raise UsageError(
             f'--target is "{target}", an attribute of the model: name the column with its classes.'
         )
-    domain = replace(forest.domain, target=target or forest.domain.target)
-    return engine.typed(table, domain, unit)
+    used = tuple(forest.used.values()) or forest.domain.attributes  # a domain has one at least
+    classes = target or forest.domain.target
+    return engine.typed(table, replace(forest.domain, attributes=used, target=classes), unit)
 
 
 def _unit(

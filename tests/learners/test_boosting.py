@@ -484,7 +484,7 @@ def test_the_default_learns_interactions_of_attributes(
     assert (votes.argmax(axis=1) == 0).tolist() == [True, False, False, True]
 
 
-@pytest.mark.parametrize(("delta", "trees"), [(1e-6, 32), (0, 9)])
+@pytest.mark.parametrize(("delta", "trees"), [(1e-6, 42), (0, 9)])
 def test_more_trees_do_not_diverge_if_two_of_several_classes_are_frequent(
     con: duckdb.DuckDBPyConnection,
     fit: Callable[..., Forest],
@@ -557,7 +557,7 @@ SIZES: dict[int, list[tuple[float, tuple[int, int, int, int]]]] = {
     0: [(constants.AMPLE, (3, 2, 0, 4))],
 }
 DEEP_SIZE = {DELTA: (5, 2, 64, 6), 0: (5, 1, 16, 6)}
-DEEPEST_SIZE = {DELTA: (6, 2, 48, 8), 0: (6, 1, 12, 8)}  # at ten times the signal
+FINEST_SIZE = {DELTA: (6, 2, 64, 6), 0: (6, 1, 12, 8)}  # at ten times the signal
 
 
 @pytest.mark.parametrize("delta", [0, DELTA])
@@ -567,7 +567,7 @@ def test_trees_are_more_and_deeper_with_a_stronger_signal(
 ) -> None:
     """With several classes and without a δ, a row changes sums by three times as much.
 
-    With a δ, and for the deepest trees, rows count in proportion to the variance of the class:
+    With a δ, and for the finest bins, rows count in proportion to the variance of the class:
     4 s (1 - s) of two.
     """
     attributes = tuple(Attribute(f"n{i}", "numeric", lower=0, upper=100) for i in range(8))
@@ -590,16 +590,20 @@ def test_trees_are_more_and_deeper_with_a_stronger_signal(
         mixed = (1 - (shares**2).sum()) / (1 - 1 / classes)
         clear = signal(request) * (mixed if delta else 1)
         below = (size for limit, size in SIZES[delta] if clear < limit * times)
-        deepest = signal(request) * mixed >= 10 * constants.AMPLE * times
-        assert size == next(below, (DEEPEST_SIZE if deepest else DEEP_SIZE)[delta])
+        finest = signal(request) * mixed >= 10 * constants.AMPLE * times
+        assert size == next(below, (FINEST_SIZE if finest else DEEP_SIZE)[delta])
         found.append(size)
     assert len(set(found)) == len(SIZES[delta]) + 2
 
 
-@pytest.mark.parametrize(("delta", "trees"), [(1e-6, 48), (0, 12)])
+@pytest.mark.parametrize(("delta", "trees", "splits"), [(1e-6, 64, 6), (0, 12, 8)])
 @pytest.mark.more
 def test_random_trees_have_the_depth_that_the_signal_allows(
-    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], delta: float, trees: int
+    con: duckdb.DuckDBPyConnection,
+    fit: Callable[..., Forest],
+    delta: float,
+    trees: int,
+    splits: int,
 ) -> None:
     """The first tree has no split, and one of each attribute follows."""
     fill(con, 2000, 2)
@@ -607,7 +611,7 @@ def test_random_trees_have_the_depth_that_the_signal_allows(
     attributes = len(public().attributes)
     assert len(forest.trees) == 1 + attributes + trees
     cells = forest.domain.cells
-    assert max(tree.depth(cells) for tree in forest.trees[1 + attributes :]) == 8
+    assert max(tree.depth(cells) for tree in forest.trees[1 + attributes :]) == splits
 
 
 def test_leaves_of_random_trees_can_all_be_reached() -> None:

@@ -83,6 +83,11 @@ def test_rows_without_it_are_evaluated(
     ledger = {"ledger": tmp_path / "ledger"}
     assert evaluate(con, forest, "known", **ledger).accuracy == right
     assert evaluate(con, forest, frame, dataset="d", **ledger).accuracy == right
+    if forest.used:
+        con.execute(f'CREATE TABLE odd AS SELECT *, [1] AS "{UNUSED}" FROM known')
+        assert evaluate(con, forest, "odd", **ledger).accuracy == right
+        for rows in (con.table("odd").to_arrow_table(), con.sql("FROM odd WHERE target = 'no'")):
+            assert evaluate(con, forest, rows, dataset="d", **ledger).accuracy == right
 
 
 @pytest.mark.parametrize("engine", DIALECTS)

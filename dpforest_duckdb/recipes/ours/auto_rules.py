@@ -26,7 +26,7 @@ LEAST_PART = Fraction(1, 1000)  # of a budget, for a choice
 PURE = 3  # boosting of two classes without a δ, and private medians, start at PURE · ENOUGH
 GAIN = 1.1  # a δ lets boosting start early if it makes the noise of a sweep so much smaller
 LATE = 3  # the start is LATE times higher if most attributes are not numeric
-DEEPER = 10  # times the signal of deep random trees, for still deeper ones
+FINER = 10  # times the signal of deep random trees, for finer bins and still deeper trees
 FEWEST, MOST = 4, 32  # bins; joint tables may have fewer
 # with at least so many classes, class means are tried before tables of a few attributes
 MANY_CLASSES = 6
@@ -94,11 +94,12 @@ def deep_trees_pay(request: Request) -> bool:
     return (clear * mixed(request) if request.squared_mu else clear) >= _deep_signal(request)
 
 
-def deeper_trees_pay(request: Request) -> bool:
-    """Whether random trees may be still deeper, and bins still finer: with DEEPER times the signal,
-    and with and without a δ only if the classes are `mixed`.
+def finer_bins_pay(request: Request) -> bool:
+    """Whether bins may be finer than for deep random trees, and without a δ trees deeper.
+
+    With FINER times the signal, and only if the classes are `mixed`.
     """
-    return signal(request) * mixed(request) >= DEEPER * _deep_signal(request)
+    return signal(request) * mixed(request) >= FINER * _deep_signal(request)
 
 
 def _deep_signal(request: Request) -> float:

@@ -3,9 +3,8 @@
 For large tables. Each attribute is fitted to what the attributes before it left unexplained, so
 correlated attributes are not counted twice. If most attributes are numeric, the first one is fitted
 to what a linear discriminant of all numbers leaves: the discriminant takes two releases, and a
-sweep one for each attribute. Random trees of four splits, or six or eight where the signal is
-strong, add what attributes say only together. With a δ costs add up in μ², which allows many more
-queries.
+sweep one for each attribute. Random trees of four splits, or more where the signal is strong, add
+what attributes say only together. With a δ costs add up in μ², which allows many more queries.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, share
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto_rules import (
     deep_trees_pay,
-    deeper_trees_pay,
+    finer_bins_pay,
     mixed,
     mostly_numeric,
     noise_of_products,
@@ -43,16 +42,13 @@ def plan(request: Request) -> Plan:
 
     With a δ: one sweep and a quarter of the trees; with a stronger signal two sweeps and all trees.
     Without a δ: two sweeps and no trees; with a strong signal one sweep and a quarter of the trees,
-    because ε is divided by the number of queries. With a very strong signal a quarter of the trees
-    is left out, because each of them has more splits.
+    because ε is divided by the number of queries. Fewer trees have more than DEEP splits.
     """
-    few = max(1, request.trees // 4)
+    few = max(1, request.trees // 4 * DEEP // max(DEEP, request.depth))
     turns, sweeps, trees, forest = 3, 2, 0, 0
     if _random_trees_pay(request):
-        deeper = deeper_trees_pay(request)
-        turns, forest = 4 + deep_trees_pay(request) + deeper, 50
+        turns, forest = 4 + deep_trees_pay(request) + finer_bins_pay(request), 50
         sweeps, trees = (2, request.trees) if request.squared_mu else (1, few)
-        trees = max(1, trees * DEEP // DEEPEST) if deeper else trees
     elif request.squared_mu:
         sweeps, trees, forest = 1, few, FEW_TREES
     planned = partial(_in_rounds, request, turns=turns, sweeps=sweeps, trees=trees, forest=forest)
@@ -111,12 +107,13 @@ def _in_rounds(
 
 
 def adapt(histogram: Integers, request: Request) -> Request:
-    """Random trees of all splits if the signal is very strong, else of DEEP or SHALLOW ones."""
+    """Random trees of at most DEEP splits, or of SHALLOW if the signal is not strong. Without a δ
+    there are few trees, and a very strong signal allows them all splits.
+    """
     rows = max(int(histogram.sum()), 1)
     seen = replace(request, rows=rows, histogram=tuple(histogram.tolist()))
-    if deeper_trees_pay(seen):
-        return seen
-    return replace(seen, depth=min(seen.depth, DEEP if deep_trees_pay(seen) else SHALLOW))
+    deepest = DEEPEST if finer_bins_pay(seen) and not seen.squared_mu else DEEP
+    return replace(seen, depth=min(seen.depth, deepest if deep_trees_pay(seen) else SHALLOW))
 
 
 BOOSTED = own_recipe(
