@@ -239,3 +239,28 @@ def test_an_exclusive_or_is_learnt_and_one_of_the_models_drawn(
     assert any(line.startswith("mixture: permute-and-flip") for line in forest.guarantee.plan)
     corners = [{"x": x, "y": y, "z": "b"} for x in "ab" for y in "ab"]
     assert forest.votes(corners).argmax(axis=1).tolist() == [1, 0, 0, 1]
+
+
+@pytest.mark.parametrize("mixture", range(len(rooted_tables.MIXTURES)))
+def test_a_smaller_weight_of_attributes_leaves_the_class_shares_as_they_are(
+    con: duckdb.DuckDBPyConnection,
+    fit: Callable[..., Forest],
+    monkeypatch: pytest.MonkeyPatch,
+    mixture: int,
+) -> None:
+    """Where attributes say nothing, every mixture gives the shares of all rows."""
+    con.execute(
+        "CREATE TABLE t AS SELECT 'a' || i % 3 AS a, 'b' || i // 3 % 4 AS b, "
+        "'c' || i // 12 % 2 AS c, CASE WHEN i // 24 % 10 < 3 THEN 'yes' ELSE 'no' END AS y "
+        "FROM range(24_000) r(i)"
+    )
+    cells = {"a": 3, "b": 4, "c": 2}
+    attributes = tuple(
+        Attribute(name, "categorical", tuple(f"{name}{i}" for i in range(size)), nullable=False)
+        for name, size in cells.items()
+    )
+    monkeypatch.setattr(rooted_tables, "draw_mixture", lambda *_: mixture)
+    domain = Domain(attributes, "y", ("no", "yes"))
+    forest = fit(con, "t", domain=domain, recipe="rooted-tables", epsilon=50)
+    shares = forest.predict(con, "t").aggregate("avg(p_yes)").fetchall()
+    assert shares[0][0] == pytest.approx(0.3, abs=0.01)
