@@ -137,7 +137,9 @@ def _show(found: Evaluation, classes: Sequence[str]) -> None:
     """Print the figures for people."""
     from dpforest_duckdb.privacy.amounts import show
 
-    tell(f"rows      {'-' if found.rows is None else found.rows}")
+    others = found.unlabelled
+    left_out = f" ({others} others have no class of the model)" if others else ""
+    tell(f"rows      {'-' if found.rows is None else found.rows}{left_out}")
     noise = found.accuracy_noise
     if noise is not None and noise > TOO_NOISY:
         say("These figures are mostly noise: more rows or a larger --epsilon would tell more.")

@@ -131,13 +131,14 @@ class Outcomes:
 
     `rows[i]` rows have the class `label[i]` and the probability `value[i]`; their prediction is
     correct if `right[i]` is 1, else wrong. With two classes `value` is the probability of the
-    second, with more that of the row's class.
+    second, with more that of the row's class. `unlabelled` other rows have no class of the model.
     """
 
     label: Integers
     right: Integers
     value: Floats
     rows: Integers
+    unlabelled: int = 0
 
 
 class CodedRows(Protocol):

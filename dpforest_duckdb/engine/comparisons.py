@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.table import TableInfo
+from dpforest_duckdb.engine.base import Outcomes
 from dpforest_duckdb.engine.grids import dense
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.codes import Codes
@@ -52,6 +53,13 @@ def free_prefix(columns: Iterable[str]) -> str:
     while any(fold(name).startswith(prefix) for name in columns):
         prefix += "_"
     return prefix
+
+
+def outcome_groups(label: Integers, right: Integers, value: Floats, rows: Integers) -> Outcomes:
+    """The outcomes of groups of `rows`; the rows of label -1 have no class of the model."""
+    known = label >= 0
+    unlabelled = int(rows[~known].sum())
+    return Outcomes(label[known], right[known], value[known], rows[known], unlabelled)
 
 
 def outcome_grid(

@@ -13,7 +13,12 @@ from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Outcomes
-from dpforest_duckdb.engine.comparisons import compared, free_prefix, outcome_grid
+from dpforest_duckdb.engine.comparisons import (
+    compared,
+    free_prefix,
+    outcome_grid,
+    outcome_groups,
+)
 from dpforest_duckdb.engine.statements import Statements
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
@@ -44,7 +49,7 @@ class DuckDBOutcomes:
         label, right, rows = (
             np.asarray(found[key], np.int64) for key in ("class", "right", "rows")
         )
-        return Outcomes(label, right, np.asarray(found["value"], np.float64), rows)
+        return outcome_groups(label, right, np.asarray(found["value"], np.float64), rows)
 
     def grid(self, unit: PrivacyUnit, edges: Sequence[float], salt: int) -> Integers:
         """Dense `counts[label, right, bin]` between edges, with empty cells filled in."""

@@ -35,7 +35,8 @@ class Evaluation:
     With two classes, `bins[bin]` are the rows of the first and of the second class whose
     probability of the second is above `EDGES[bin - 1]` and up to `EDGES[bin]`; noisy if the figures
     are. With more classes and exact figures, `by_class` has the rows of each class, and how many
-    are predicted correctly.
+    are predicted correctly. `unlabelled` rows were left out of exact figures because they have no
+    class of the model; None if figures are noisy.
     """
 
     rows: int | None
@@ -52,6 +53,7 @@ class Evaluation:
     reasons: tuple[str, ...] = ()
     bins: tuple[tuple[int, int], ...] = ()
     by_class: tuple[tuple[int, int], ...] = ()
+    unlabelled: int | None = None
 
     def __repr__(self) -> str:
         figures = {"accuracy": self.accuracy, "log loss": self.log_loss, "AUC": self.auc}
@@ -101,7 +103,7 @@ class Evaluation:
             found["bins"] = [list(rows) for rows in self.bins]
             found["bin_edges"] = list(EDGES)
         if self.epsilon is None or self.unit is None:
-            return found
+            return {**found, "unlabelled": self.unlabelled}
         return {
             **found,
             **({"reasons": list(self.reasons)} if self.reasons else {}),
@@ -120,7 +122,7 @@ def exact_figures(outcomes: Outcomes, classes: int) -> Evaluation:
     """The figures of counted rows. They are not private: keep them as secret as the rows."""
     rows, total = outcomes.rows, int(outcomes.rows.sum())
     if not total:
-        return Evaluation(0, None, None, None)
+        return Evaluation(0, None, None, None, unlabelled=outcomes.unlabelled)
     label, value = outcomes.label, outcomes.value
     correct = rows * outcomes.right
     found = Evaluation(
@@ -128,6 +130,7 @@ def exact_figures(outcomes: Outcomes, classes: int) -> Evaluation:
         accuracy=float(correct.sum() / total),
         log_loss=log_loss(np.where(label == 0, 1 - value, value) if classes == 2 else value, rows),
         auc=None,
+        unlabelled=outcomes.unlabelled,
     )
     if classes > 2:
         each = ((int(of[label == c].sum()) for of in (rows, correct)) for c in range(classes))

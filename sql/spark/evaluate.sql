@@ -26,13 +26,22 @@ FROM (
       {{ unit.canonical }} AS `unit`,
 {% endif %}
 {# in a grid, each of several classes would need noise of its own #}
-      {% if binary or not edges %}{{ class }}{% else %}0{% endif %} AS `class`,
+{% if edges %}
+      {% if binary %}{{ class }}{% else %}0{% endif %} AS `class`,
       CAST({{ class }} = {{ predicted }} AS INT) AS `right`,
       {{ value }} AS `value`
+{% else %}
+      -- rows of no class are class -1
+      COALESCE({{ class }}, -1) AS `class`,
+      COALESCE(CAST({{ class }} = {{ predicted }} AS INT), 0) AS `right`,
+      COALESCE({{ value }}, 0) AS `value`
+{% endif %}
     FROM (
 {{ scored }}
     ) AS s
+{% if edges %}
     WHERE {{ class }} IS NOT NULL
+{% endif %}
   ) AS labelled
 {% if unit %}
   WHERE `unit` IS NOT NULL

@@ -147,9 +147,10 @@ def test_evaluate_exact(db: Path) -> None:
     said = dpforest("evaluate", "--db", db, "--model", "risk", "--table", "visits", "--json")
     assert set(said.facts) == {
         *("model", "forest", "table", "rows", "accuracy", "log_loss", "auc", "private"),
-        *("bins", "bin_edges", "confusion", "most_frequent"),
+        *("bins", "bin_edges", "confusion", "most_frequent", "unlabelled"),
     }
     assert said.facts["rows"] == 1000
+    assert said.facts["unlabelled"] == 0
     assert said.facts["accuracy"] > 0.9
     assert said.facts["private"] is False
     assert "not private" in said.err

@@ -86,6 +86,7 @@ def test_exact_figures_are_those_of_the_definitions(
     names = CLASSES[classes]
     own = [max(shares[names.index(label)], LEAST_PROBABILITY) for label, _, shares in rows]
     assert found.rows == len(rows) == 901
+    assert found.unlabelled == 2, "rows without a class are left out, and counted"
     assert found.accuracy == pytest.approx(np.mean([label == said for label, said, _ in rows]))
     assert found.log_loss == pytest.approx(-np.mean(np.log(own)))
     assert not found.private
@@ -169,6 +170,7 @@ def test_no_row_gives_no_figure() -> None:
         "log_loss": None,
         "auc": None,
         "private": False,
+        "unlabelled": 0,
     }
 
 

@@ -10,7 +10,12 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Outcomes
-from dpforest_duckdb.engine.comparisons import compared, free_prefix, outcome_grid
+from dpforest_duckdb.engine.comparisons import (
+    compared,
+    free_prefix,
+    outcome_grid,
+    outcome_groups,
+)
 from dpforest_duckdb.engine.spark.steps import Rows, Steps
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
@@ -34,7 +39,7 @@ class SparkOutcomes:
         """Rows by class, prediction and exact probability."""
         found = np.array(self._counted((), None, 0), dtype=np.float64).reshape(-1, 4)
         label, right, rows = (found[:, n].astype(np.int64) for n in (0, 1, 3))
-        return Outcomes(label, right, found[:, 2], rows)
+        return outcome_groups(label, right, found[:, 2], rows)
 
     def grid(self, unit: PrivacyUnit, edges: Sequence[float], salt: int) -> Integers:
         """Dense `counts[label, right, bin]` between edges, with empty cells filled in."""

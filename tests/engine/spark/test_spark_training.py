@@ -171,6 +171,7 @@ def test_a_run_leaves_an_anchor_and_no_rows(spark: Any, tmp_path: Path) -> None:
     assert forest.predict(spark, "t").count() == len(ROWS)
     figures = evaluate(spark, forest, "t", ledger=tmp_path / "ledger")
     assert figures.rows == sum(row[3] in ("no", "yes") for row in ROWS)
+    assert figures.unlabelled == len(ROWS) - figures.rows > 0
     noisy = evaluate(spark, forest, "t", epsilon=1, ledger=tmp_path / "ledger")
     assert noisy.private
 

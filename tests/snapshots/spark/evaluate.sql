@@ -11,9 +11,10 @@ FROM (
     *
   FROM (
     SELECT
-CASE WHEN `s`.`label` = 'no' THEN 0 WHEN `s`.`label` = 'yes' THEN 1 END AS `class`,
-      CAST(CASE WHEN `s`.`label` = 'no' THEN 0 WHEN `s`.`label` = 'yes' THEN 1 END = CASE WHEN `s`.`dpforest_prediction` = 'no' THEN 0 WHEN `s`.`dpforest_prediction` = 'yes' THEN 1 END AS INT) AS `right`,
-      `s`.`dpforest_p_yes` AS `value`
+      -- rows of no class are class -1
+      COALESCE(CASE WHEN `s`.`label` = 'no' THEN 0 WHEN `s`.`label` = 'yes' THEN 1 END, -1) AS `class`,
+      COALESCE(CAST(CASE WHEN `s`.`label` = 'no' THEN 0 WHEN `s`.`label` = 'yes' THEN 1 END = CASE WHEN `s`.`dpforest_prediction` = 'no' THEN 0 WHEN `s`.`dpforest_prediction` = 'yes' THEN 1 END AS INT), 0) AS `right`,
+      COALESCE(`s`.`dpforest_p_yes`, 0) AS `value`
     FROM (
 -- Scored by a decision forest of dpforest-duckdb VERSION; reads the table it scores, nothing else.
 -- model: model
@@ -48,7 +49,6 @@ SELECT
   CAST((1000000 - t.`dpforest_votes_0`) AS DOUBLE) / 1000000 AS `dpforest_p_yes`
 FROM `dpforest_votes` AS t
     ) AS s
-    WHERE CASE WHEN `s`.`label` = 'no' THEN 0 WHEN `s`.`label` = 'yes' THEN 1 END IS NOT NULL
   ) AS labelled
 ) AS bounded
 GROUP BY `class`, `right`, `value`
