@@ -55,6 +55,8 @@ No text gives these details, so they are assumed for every system whose table sa
 - Numeric attributes are split at the edges of public bins. A system that makes a child for each
   value makes one for each bin. DiffPRFs Table 1 lists SuLQ-based ID3, PINQ-based ID3 and DiffP-ID3
   for discrete attributes only.
+- In systems of binary splits, the categories of an `ordered` column can also be cut in two between
+  neighbours. Where a split has a child per category, their order has no effect.
 - A declared NULL is a category of its own. Among points that are weighted by their width, "NULL
   against the rest" has the least weight.
 - Laplace noise is discrete, in both forms: counts stay whole numbers.

@@ -35,7 +35,9 @@ from dpforest_duckdb.recipes.leaf_queries import LEAF_COUNTS
 from dpforest_duckdb.recipes.published import rana_forest
 from dpforest_duckdb.recipes.recipe import FIXED, OURS, Recipe
 from dpforest_duckdb.request import Request
+from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.utilities import Utility
+from dpforest_duckdb.tree import EQUALS, THRESHOLD
 
 ROOT = Path(__file__).parent.parent.parent
 PUBLISHED = [name for name, recipe in RECIPES.items() if recipe.only != OURS]
@@ -590,3 +592,20 @@ def test_the_page_of_systems_is_current() -> None:
         assert f"## {name}\n" in written
         assert name in listed
         assert RECIPES[name].paper in dpforest("recipes", name).text
+
+
+def test_the_page_says_how_ordered_categories_are_cut_in_two() -> None:
+    column = Attribute("a", "categorical", ("x", "y", "z"), ordered=True, nullable=False)
+    public = Domain((column,), "c", ("p", "q"), VARCHAR)
+    binary = candidates(public, "binary")
+    assert list(zip(binary.kind.tolist(), binary.cell.tolist(), strict=True)) == [
+        *((THRESHOLD, cell) for cell in range(2)),
+        *((EQUALS, cell) for cell in range(3)),
+    ]
+    assert len(candidates(public, "mixed")) == len(candidates(public, "multiway")) == 1
+    assert "an `ordered` column can also be cut in two between neighbours" in flowing(page())
+
+
+def flowing(text: str) -> str:
+    """The text without its line breaks."""
+    return " ".join(text.split())
