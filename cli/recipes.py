@@ -60,6 +60,8 @@ No text gives these details, so they are assumed for every system whose table sa
 - A declared NULL is a category of its own. Among points that are weighted by their width, "NULL
   against the rest" has the least weight.
 - Laplace noise is discrete, in both forms: counts stay whole numbers.
+- Gini weighted by rows is rounded down to whole rows in each branch, in both forms. So a split into
+  many branches can seem better than it is, by less than a row per branch.
 - Where a leaf votes by its shares, noisy counts below 0 count as 0, and a leaf without a count
   above 0 gives each class an equal share. A leaf with one vote gives it to the class of its largest
   noisy count, and to the first of the domain's classes if several are equal. Sums add up counts

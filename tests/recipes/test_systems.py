@@ -36,7 +36,7 @@ from dpforest_duckdb.recipes.published import rana_forest
 from dpforest_duckdb.recipes.recipe import FIXED, OURS, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.candidates import candidates
-from dpforest_duckdb.splits.utilities import Utility
+from dpforest_duckdb.splits.utilities import Utility, gini
 from dpforest_duckdb.tree import EQUALS, THRESHOLD
 
 ROOT = Path(__file__).parent.parent.parent
@@ -604,6 +604,12 @@ def test_the_page_says_how_ordered_categories_are_cut_in_two() -> None:
     ]
     assert len(candidates(public, "mixed")) == len(candidates(public, "multiway")) == 1
     assert "an `ordered` column can also be cut in two between neighbours" in flowing(page())
+
+
+def test_the_page_says_that_gini_counts_whole_rows() -> None:
+    # 3 - 5/3 = 4/3 rows in each of two branches, 6 - 18/6 = 3 rows in one
+    assert gini(np.array([[[2, 1], [1, 2]], [[3, 3], [0, 0]]])).tolist() == [-2, -3]
+    assert "Gini weighted by rows is rounded down to whole rows in each branch" in flowing(page())
 
 
 def flowing(text: str) -> str:
