@@ -235,10 +235,14 @@ def _conformance(lines: list[dict[str, str]]) -> list[str]:
         return []
     rows = []
     for line in lines:
-        here = f"{line['form']}: {line['note']}" if line["note"] else line["form"]
-        cells = (line["step"], line["source"], f"`{line['piece']}`", here)
+        cells = (line["step"], line["source"], f"`{line['piece']}`", _here(line))
         rows.append(f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |")
     return ["", "| line | source | piece | here |", "|---|---|---|---|", *rows]
+
+
+def _here(line: dict[str, str]) -> str:
+    """What is done about a line: as published, or what is done instead."""
+    return f"{line['form']}: {line['note']}" if line["note"] else line["form"]
 
 
 def _show(recipe: Recipe, facts: dict[str, Any], epsilon: str) -> None:
@@ -264,3 +268,9 @@ def _show(recipe: Recipe, facts: dict[str, Any], epsilon: str) -> None:
         ("query", "cost of one", "how often"),
         [[query.purpose, f"{query.measure} = {query.each}", query.often] for query in plan.queries],
     )
+    if facts["lines"]:
+        tell("The system line by line, and what is done here:")
+        show_table(
+            ("line", "source", "here"),
+            [[line["step"], line["source"], _here(line)] for line in facts["lines"]],
+        )

@@ -594,6 +594,15 @@ def test_the_page_of_systems_is_current() -> None:
         assert RECIPES[name].paper in dpforest("recipes", name).text
 
 
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_recipe_in_full_shows_what_it_assumes(name: str) -> None:
+    shown = dpforest("recipes", name).text
+    for line in RECIPES[name].lines:
+        assert line.step in shown
+        assert line.source in shown
+        assert not line.note or f"{line.standing}: {line.note}" in shown
+
+
 def test_the_page_says_how_ordered_categories_are_cut_in_two() -> None:
     column = Attribute("a", "categorical", ("x", "y", "z"), ordered=True, nullable=False)
     public = Domain((column,), "c", ("p", "q"), VARCHAR)
