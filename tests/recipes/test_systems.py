@@ -179,6 +179,15 @@ def test_diffp_id3_in_table_1_of_fletcher_and_islam(budget: str, each: float) ->
         assert plan.epsilon == nano_epsilon(budget)
 
 
+def test_diffp_id3_has_the_original_budget_with_one_node_more() -> None:
+    """B / (2(d + 1)) for d splits on a path, as the lines say."""
+    plan, request, recipe = planned("diffp-id3", of=domain(8), depth=6)
+    assert request.depth == 5
+    assert {cost for query in plan.queries for cost in query.by_depth} == {NANO // (2 * (5 + 1))}
+    (line,) = [line for line in recipe.lines if "2(d + 1)" in line.step]
+    assert "`--depth 6` is the original's d = 5" in line.note
+
+
 def test_sulq_gives_a_query_b_over_2dm() -> None:
     plan, _, _ = planned("sulq-id3", of=domain(8), depth=4)
     assert shares(plan, "split") == [0.25] * 4  # 2m queries of B/(2dm) each

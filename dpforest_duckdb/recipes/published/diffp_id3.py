@@ -2,9 +2,10 @@
 
 A node has two queries: its noisy size, and a draw of one attribute by the exponential mechanism. A
 leaf has two as well: its size and its class counts. So ε = B / (2δ), with δ nodes on a path
-(Fletcher & Islam 2015, §4 and Table 1). The utility is information gain, because the system is ID3
-(Mu et al. 2016, §2.3). The variant `normalised` uses Gini with Δ = .5, as Fletcher & Islam describe
-the system; `gini` uses Gini weighted by counts, and `max` the max operator.
+(Fletcher & Islam 2015, §4 and Table 1). With d = δ − 1 splits that is the B / (2(d + 1)) of the
+original. The utility is information gain, because the system is ID3 (Mu et al. 2016, §2.3). The
+variant `normalised` uses Gini with Δ = .5, as Fletcher & Islam describe the system; `gini` uses
+Gini weighted by counts, and `max` the max operator.
 Assumed: when a node ends, the pruning, the vote by shares, Δ = log2 |C| of information gain, and
 the variants `gini` and `max`. The rigorous form draws by Gini weighted by counts.
 """
@@ -59,6 +60,12 @@ LINES = (
         "Fletcher & Islam 2015, §4 and Table 1",
         "plan: per_node",
         assumed="The size of leaves is queried too, which makes 2δ.",
+    ),
+    Line(
+        "The original counts d splits on a path: ε = B / (2(d + 1)).",
+        NO_TEXT,
+        "plan: per_node",
+        assumed="It is the same with δ = d + 1 nodes. So `--depth 6` is the original's d = 5.",
     ),
     Line(
         "The exponential mechanism draws the attribute by ε u / 2Δ.",
