@@ -64,8 +64,9 @@ No text gives these details, so they are assumed for every system whose table sa
   many branches can seem better than it is, by less than a row per branch.
 - Where a leaf votes by its shares, noisy counts below 0 count as 0, and a leaf without a count
   above 0 gives each class an equal share. A leaf with one vote gives it to the class of its largest
-  noisy count, and to the first of the domain's classes if several are equal. Sums add up counts
-  below 0 as they are.
+  noisy count. Sums add up counts below 0 as they are.
+- If several classes have equal counts in a leaf, or equal votes of the trees, the first of the
+  domain's classes wins.
 - Nodes end at the greatest depth, or where no attribute is left.
 """
 

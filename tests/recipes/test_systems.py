@@ -27,6 +27,7 @@ from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.learners.levels import LEVELS
 from dpforest_duckdb.learners.selective_aggregation import BY_DRAWN_ERRORS, BY_TRUE_ERRORS
 from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.postprocess.voting import vote_by_majority
 from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon
 from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes import RECIPES, find
@@ -37,7 +38,7 @@ from dpforest_duckdb.recipes.recipe import FIXED, OURS, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.utilities import Utility, gini
-from dpforest_duckdb.tree import EQUALS, THRESHOLD
+from dpforest_duckdb.tree import EQUALS, THRESHOLD, Guarantee, Tree, Voting
 
 ROOT = Path(__file__).parent.parent.parent
 PUBLISHED = [name for name, recipe in RECIPES.items() if recipe.only != OURS]
@@ -628,6 +629,27 @@ def test_the_page_says_that_gini_counts_whole_rows() -> None:
     # 3 - 5/3 = 4/3 rows in each of two branches, 6 - 18/6 = 3 rows in one
     assert gini(np.array([[[2, 1], [1, 2]], [[3, 3], [0, 0]]])).tolist() == [-2, -3]
     assert "Gini weighted by rows is rounded down to whole rows in each branch" in flowing(page())
+
+
+@pytest.mark.parametrize("voting", ["sum", "surest"])
+def test_the_page_says_which_of_equal_classes_wins(
+    con: duckdb.DuckDBPyConnection, voting: Voting
+) -> None:
+    """The first, though the tree that votes for it is the last, as the page says of all systems."""
+    con.execute("CREATE TABLE t AS SELECT 'u' AS a")
+    public = Domain(
+        (Attribute("a", "categorical", ("u",), type=VARCHAR),), "k", ("x", "y"), VARCHAR
+    )
+    leaf = np.zeros(1, dtype=np.int64)
+    trees = tuple(
+        vote_by_majority(Tree(leaf, leaf - 1, leaf, leaf - 1, np.array([counts]), leaf[None]))
+        for counts in ([0, 9], [3, 0])
+    )
+    forest = Forest("m", "r", Guarantee("1"), public, trees, voting=voting)
+    assert forest.predict(con, "t").fetchall() == [("u", "x", 0.5, 0.5)]
+    assert "equal votes of the trees, the first of the domain's classes wins" in flowing(page())
+    (line,) = [each for each in RECIPES["snr-forest"].lines if "equally confident" in each.step]
+    assert line.assumed.startswith("The first of the domain's classes wins.")
 
 
 def flowing(text: str) -> str:

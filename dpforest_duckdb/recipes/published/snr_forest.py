@@ -7,7 +7,8 @@ Random multiway trees on all rows. A node is split while its estimated support i
 signal are pruned. A leaf votes as the most confident node of its path, and the most confident tree
 wins.
 Assumed: numeric attributes split into their five bins at once; the ratio of (4.39), not of (4.40);
-pruning from the leaves upward.
+pruning from the leaves upward; negative counts as 0 in confidences; the first of several classes
+that are equally confident.
 """
 
 from __future__ import annotations
@@ -111,6 +112,13 @@ LINES = (
         "finish: vote_by_surest",
     ),
     Line("The class with the highest confidence wins.", "thesis §4.5.2", "voting"),
+    Line(
+        "Several classes may be equally confident.",
+        NO_TEXT,
+        "finish: vote_by_surest",
+        assumed="The first of the domain's classes wins. That is common: negative counts are 0, so "
+        "a node with one positive count has a confidence of 1.",
+    ),
 )
 
 _PUBLISHED = Recipe(
