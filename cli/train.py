@@ -426,8 +426,6 @@ def _public(run: Run, source: str, *, unit_given: bool) -> Iterator[str]:
         yield run.account.caution
     for note in (*run.notes, *([run.request.cut] if run.request.cut else [])):
         yield f"Note: {note}"
-    for reason in run.recipe.flaws:
-        yield f"Warning: not private: {reason}"
     if run.reasons and not run.account.budget().cap:
         yield f"Note: after a run that is not private, this {run.account.noun} cannot be capped."
 

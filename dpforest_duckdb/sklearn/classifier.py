@@ -339,7 +339,8 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.random_state is not None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotPrivateWarning)  # random_state is documented
+            # random_state is documented; a flaw of the recipe is not
+            warnings.filterwarnings("ignore", "Seeded", NotPrivateWarning)
             run = prepare(
                 memory.connection,
                 frame,

@@ -19,6 +19,7 @@ from dpforest_duckdb.engine.base import Catalogue, Trace
 from dpforest_duckdb.engine.declarations import declared_domain
 from dpforest_duckdb.errors import (
     DpforestError,
+    NotPrivateWarning,
     PlainSpillWarning,
     PublicFactWarning,
     UsageError,
@@ -78,8 +79,8 @@ def prepare(
     are the caller's reasons why the model is not private, and `file` names the file that it will
     be written to. A privacy unit that is not given is the domain's, or else the cap's.
 
-    Warns with `PlainSpillWarning` if the table's database is encrypted and DuckDB's temporary files
-    are not. Raises `DpforestError` or `UsageError`.
+    Warns with `PlainSpillWarning` if temporary files of an encrypted database are plain, and
+    with `NotPrivateWarning` for each flaw of the recipe. Raises `DpforestError` or `UsageError`.
     """
     refuse_wrong_types(locals(), columns=optional(NAMES))
     nano, atto = nano_epsilon(epsilon), atto_delta(delta)
@@ -103,7 +104,7 @@ def prepare(
     request = _affordable(chosen, wanted)
     notes += rows.remarks(public, info.columns)
     notes += (*_budget_notes(chosen, wanted, request), *chosen.remarks(trees, depth))
-    _warn(notes)
+    _warn(notes, chosen)
     engine.refuse_unseen(info, [*public.columns, *unit.columns])
     if name is not None:
         store.check_name(engine.models, name, replace=replace)
@@ -131,9 +132,11 @@ def prepare(
     return run
 
 
-def _warn(notes: Iterable[str]) -> None:
+def _warn(notes: Iterable[str], recipe: Recipe) -> None:
     for note in notes:
         warn(in_python(note), PublicFactWarning)
+    for flaw in recipe.flaws:
+        warn(f"Recipe {recipe.label} is not private: {flaw}", NotPrivateWarning)
 
 
 def _budget_notes(recipe: Recipe, wanted: Request, request: Request) -> Iterator[str]:

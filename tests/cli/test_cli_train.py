@@ -242,7 +242,7 @@ def test_a_recipe_as_published_is_flagged_and_refused_under_a_cap(db: Path) -> N
     words = train(db, "--recipe", "dpdf", "--as-published", "--name", "flawed")
     said = dpforest(*words, "--json")
     assert said.facts["private"] is False
-    assert said.err.count("Warning: not private: ") == 2
+    assert said.err.count("Warning: Recipe dpdf as published is not private: ") == 2
     scored = dpforest(
         "score", "--db", db, "--model", "flawed", "--table", "fresh", "--into", "s", "--json"
     )

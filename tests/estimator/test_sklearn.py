@@ -20,7 +20,7 @@ from variants import some
 
 from dpforest_duckdb import BudgetError, Domain, load_forest
 from dpforest_duckdb.domain.file import domain_from_mapping
-from dpforest_duckdb.errors import NoBudgetWarning, PrivacyLeakWarning
+from dpforest_duckdb.errors import NoBudgetWarning, NotPrivateWarning, PrivacyLeakWarning
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.privacy.amounts import NANO
@@ -153,6 +153,15 @@ def test_what_is_read_off_the_data_warns_and_stamps_the_model(
     assert not fitted.forest_.private
     assert any(words in reason for reason in fitted.forest_.guarantee.reasons)
     assert "NOT PRIVATE" in fitted.to_sql("t").upper()
+
+
+def test_a_recipe_that_is_not_private_warns_unlike_a_random_state() -> None:
+    with pytest.warns(NotPrivateWarning, match="Recipe rana-forest .* is not private"):
+        fitted = model(recipe="rana-forest", random_state=1).fit(X, Y)
+    assert not fitted.forest_.private
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NotPrivateWarning)
+        model(random_state=1).fit(X, Y)
 
 
 def test_a_random_state_repeats_the_noise_and_gives_no_privacy() -> None:

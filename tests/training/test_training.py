@@ -230,6 +230,18 @@ def test_warnings_name_the_line_of_the_user(con: duckdb.DuckDBPyConnection, tmp_
     assert {Path(each.filename).name for each in said} == {"test_training.py"}
 
 
+@pytest.mark.parametrize(
+    ("recipe", "as_published"), [("rana-forest", False), ("smooth-forest", True)]
+)
+def test_a_recipe_that_is_not_private_warns(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, recipe: str, as_published: bool
+) -> None:
+    visits(con)
+    with pytest.warns(NotPrivateWarning, match=f"Recipe {recipe} as published is not private: "):
+        run = ready(con, tmp_path, recipe=recipe, as_published=as_published)
+    assert run.reasons
+
+
 def test_runs_on_one_table_share_its_coded_rows(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
