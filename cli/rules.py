@@ -44,7 +44,7 @@ def rules(
     if top is not None:
         found = sorted(found, key=lambda rule: -(rule["support"] or 0))[:top]
     if as_json:
-        emit({"rules": found})
+        emit({"private": forest.private, "rules": found})
         return
     keys = ["tree", "node", "rule", "prediction", "counts", "noise", "confidence", "support"]
     if forest.link == "softmax":  # no leaf predicts alone, so a prediction would mislead

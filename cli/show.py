@@ -80,7 +80,8 @@ def _show_effects(forest: Forest, attribute: str | None, as_json: bool) -> None:
     ]
     if as_json:
         listed = [_effect_facts(effect, names[effect.attribute]) for effect in found]
-        emit({"effects": listed, "classes": list(forest.domain.classes)})
+        classes = list(forest.domain.classes)
+        emit({"private": forest.private, "effects": listed, "classes": classes})
     else:
         nothing = "No tree splits by it." if attribute else "No tree splits."
         _draw_effects(forest, found, nothing)
@@ -182,7 +183,7 @@ def _show_tree(forest: Forest, number: int, as_json: bool) -> None:
 
     rules = [rule for rule in forest.rules() if rule["tree"] == number]
     if as_json:
-        emit({"tree": number, "rules": rules})
+        emit({"private": forest.private, "tree": number, "rules": rules})
         return
     tree = forest.trees[number]
     parents = tree.parents(forest.domain.cells)

@@ -67,12 +67,14 @@ def test_what_shows_a_model_says_that_it_is_not_private(db: Path) -> None:
         for more in ((), ("--json",)):
             said = dpforest(verb, "--db", db, "--model", "open", *more)
             assert "This model is not private, so do not publish it" in said.err
+            assert not more or said.facts["private"] is False
             assert "not private" not in dpforest(verb, "--db", db, "--model", "risk", *more).err
 
 
 def test_rules_are_every_path_with_noisy_figures(db: Path) -> None:
     found = dpforest("rules", "--db", db, "--model", "risk", "--json").facts
-    assert set(found) == {"rules"}
+    assert set(found) == {"private", "rules"}
+    assert found["private"] is True
     for rule in found["rules"]:
         assert {"rule", "counts", "noise", "confidence", "support", "prediction"} <= set(rule)
     nodes = dpforest("models", "show", "risk", "--db", db, "--json").facts["nodes"]
