@@ -19,7 +19,7 @@ from dpforest_duckdb.domain.attribute import Attribute, refuse_duplicates, short
 from dpforest_duckdb.domain.bin_edges import Scale
 from dpforest_duckdb.domain.names import fold, hint, spellings
 from dpforest_duckdb.domain.type_limits import refuse_inexact
-from dpforest_duckdb.domain.types import UNKNOWN, ColumnType
+from dpforest_duckdb.domain.types import UNKNOWN, VARCHAR, ColumnType, enumeration
 from dpforest_duckdb.errors import DpforestError, Refusals, UsageError
 
 ATTRIBUTES: ArgumentKind = (
@@ -189,6 +189,20 @@ class Domain:
             target_type=columns[target],
             identifiers=tuple(found.get(fold(name), name) for name in self.identifiers),
         )
+
+    def published(self) -> Domain:
+        """This domain without labels of ENUM types that it does not list: they may come from rows.
+
+        A column of such a type is one of text in models. A target has a type of the classes alone.
+        """
+        attributes = [
+            replace(each, type=VARCHAR) if each.type.lists_others(each.held) else each
+            for each in self.attributes
+        ]
+        kind = self.target_type
+        if kind.lists_others(self.classes):
+            kind = enumeration(self.classes)
+        return replace(self, attributes=tuple(attributes), target_type=kind)
 
 
 def bound_labels(classes: tuple[str, ...], column: str, kind: ColumnType) -> Attribute:

@@ -92,6 +92,10 @@ class ColumnType:
             return (_FIRST_DAY * 86_400, _LAST_DAY * 86_400)
         raise ValueError(f"values of {self.base} are not numbers")
 
+    def lists_others(self, values: tuple[str, ...]) -> bool:
+        """Whether this is an enumeration of other values than these, in whatever order."""
+        return bool(self.labels) and set(self.labels) != set(values)
+
     @property
     def microseconds(self) -> int:
         """The microseconds that every value of a timestamp is a multiple of."""
@@ -145,6 +149,13 @@ def column_type(name: str) -> ColumnType:
     if decimal:
         return ColumnType(name, "decimal", digits=int(decimal[1]), scale=int(decimal[2]))
     return ColumnType(name, "other")
+
+
+def enumeration(values: tuple[str, ...]) -> ColumnType:
+    """An ENUM of these values; text if it cannot have them."""
+    quoted = ("'" + value.replace("'", "''") + "'" for value in values)
+    found = column_type(f"ENUM({', '.join(quoted)})")
+    return found if found.usable else VARCHAR
 
 
 def column_types(names: Mapping[str, str]) -> dict[str, ColumnType]:
