@@ -30,7 +30,7 @@ from dpforest_duckdb.ledger.accounts import AnyAccount
 from dpforest_duckdb.ledger.entries import Cap
 from dpforest_duckdb.model import store
 from dpforest_duckdb.privacy.amounts import atto_delta, large_delta, large_epsilon, nano_epsilon
-from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.privacy.plan import ROWS, Plan
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
 from dpforest_duckdb.recipes import find
@@ -227,14 +227,15 @@ def affordable_plans(recipe: Recipe, request: Request) -> list[Plan]:
     """
     # a chooser divides the budget of a query into at most 2 shares per attribute, and 2 more
     least, k = 2 * (len(request.domain.attributes) + 1), request.rows_per_unit
+    counts_rows = recipe.adaptation.counts_rows and not recipe.flaws
     found = []
     for plan in plans(recipe, request):
-        for query in plan.queries:
-            if min(query.by_depth) < max(least, query.measure.scaled(1, k)):
-                raise DpforestError(
-                    "--epsilon is too small to be shared by all the queries of this recipe: raise "
-                    "it, or ask for fewer trees, less depth, or fewer rows per unit."
-                )
+        few = [min(q.by_depth) < max(least, q.measure.scaled(1, k)) for q in plan.queries]
+        if any(few) or (counts_rows and plan.query(ROWS) is None):  # a share of 0 is no query
+            raise DpforestError(
+                "--epsilon is too small to be shared by all the queries of this recipe: raise "
+                "it, or ask for fewer trees, less depth, or fewer rows per unit."
+            )
         found.append(plan)
     return found
 

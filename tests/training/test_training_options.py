@@ -31,6 +31,7 @@ from dpforest_duckdb.progress import Event, Phase
         ({"epsilon": float("inf")}, "finite"),
         ({"epsilon": 1e9}, "at most"),
         ({"epsilon": 2e-9}, "too small to be shared"),
+        ({"recipe": "snr-forest", "epsilon": 2e-8}, "too small to be shared"),
         ({"epsilon": 1e-10}, "--epsilon must be at least 1e-9"),
         ({"delta": 1e-20}, "--delta must be 0, or at least 1e-18"),
         ({"epsilon": "a lot"}, "must be a number"),
