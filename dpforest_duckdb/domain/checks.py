@@ -1,6 +1,7 @@
 """Compares a domain with the types of a table's columns, and refuses what cannot be right.
 
-Both are declared, so nothing private is compared.
+Both are declared, so nothing private is compared. Labels that only an ENUM has are not quoted all
+the same, because the ENUM may have been made from the rows.
 """
 
 from __future__ import annotations
@@ -58,14 +59,14 @@ def _labels(
 ) -> Iterator[str]:
     """What the labels of an ENUM and the categories of the domain do not share."""
     missing = [label for label in labels if label not in attribute.values]
-    plain = {label.casefold().strip(): label for label in missing}
+    plain = [label.casefold().strip() for label in missing]
     for value in attribute.values:
         if value not in labels:
             close = get_close_matches(value.casefold().strip(), plain, 1, 0.8)
             if close:
                 raise DpforestError(
-                    f'The domain of "{name}" lists "{value}", which its ENUM type does not have: '
-                    f'did you mean "{plain[close[0]]}"?'
+                    f'The domain of "{name}" lists "{value}", but its ENUM type has a label of '
+                    "nearly this spelling: correct the domain."
                 )
             yield f'The domain of "{name}" lists "{value}", which its ENUM type does not have.'
     if is_target and len(missing) == len(labels):
@@ -74,7 +75,5 @@ def _labels(
             "so correct the domain."
         )
     if missing:
-        some = ", ".join(f'"{label}"' for label in missing[:5])
-        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
         fate = "Rows of these classes are left out" if is_target else "They count as other"
-        yield f'The domain of "{name}" lacks {some}{more} of its ENUM type. {fate}.'
+        yield f'The domain of "{name}" does not list all labels of its ENUM type. {fate}.'
