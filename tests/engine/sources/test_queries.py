@@ -159,6 +159,39 @@ def test_a_query_whose_types_follow_from_the_values_is_refused(query: str, tmp_p
     train(con, tmp_path / "people.csv", domain=domain, epsilon=1, ledger=book)
 
 
+@pytest.mark.parametrize(
+    ("query", "guessed"),
+    [
+        ("FROM '{}/rows/*/*.parquet'", True),
+        ("FROM '{}/ro?s/day=2024-1-1/a.parquet'", True),
+        ("FROM read_parquet(['{0}/rows/day=2024-1-1/a.parquet', '{0}/rows/**/*.parquet'])", True),
+        ("FROM files", True),
+        ("FROM found('{}')", True),
+        ("FROM read_parquet('{}/rows/*/*.parquet', hive_types = {{'day': 'VARCHAR'}})", False),
+        ("FROM read_parquet('{}/rows/*/*.parquet', hive_partitioning = false)", False),
+        ("FROM '{}/rows/day=2024-1-1/*.parquet'", False),
+    ],
+)
+def test_no_folder_may_change_the_type_of_a_column(
+    query: str, guessed: bool, tmp_path: Path
+) -> None:
+    """One row in a folder `day=unknown` would make text of DATE, and change all categories."""
+    con, book = database(tmp_path), tmp_path / "ledger"
+    for day in (1, 2):
+        folder = tmp_path / f"rows/day=2024-1-{day}"
+        folder.mkdir(parents=True)
+        con.execute(f"COPY t TO '{folder}/a.parquet'")
+    con.execute(f"CREATE VIEW Files AS FROM read_parquet('{tmp_path}/rows/*/*.parquet')")
+    con.execute("CREATE MACRO found(p) AS TABLE FROM read_parquet(p || '/rows/*/*.parquet')")
+    rows = con.sql(query.format(tmp_path))
+    if guessed:
+        with pytest.raises(DpforestError, match="may change the type of a column: set hive_types"):
+            fitted(con, rows, ledger=book, dataset="d")
+        assert not debits(book)
+    else:
+        assert fitted(con, rows, ledger=book, dataset="d").private
+
+
 @pytest.mark.parametrize("hidden", ["a temporary view", "a registered frame", "another schema"])
 def test_a_query_is_looked_at_where_its_names_mean_the_same(hidden: str, tmp_path: Path) -> None:
     """A table of the same name, which only another connection would read, hides nothing."""
