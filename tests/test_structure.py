@@ -193,7 +193,8 @@ def test_the_architecture_page_lists_the_rooms_in_their_order() -> None:
 
 def test_catalogue_functions_are_named_in_full() -> None:
     """A user's macro of the same name would be called else, and could hide a cap."""
-    bare = re.compile(r"(?<!system\.main\.)\b(?:duckdb_\w+|json_serialize_\w+|pragma_\w+)\(")
+    catalogue = r"duckdb_\w+|json_serialize_\w+|pragma_\w+|current_(?:database|schema|setting)"
+    bare = re.compile(rf"(?<!system\.main\.)\b(?:{catalogue})\(")
     for folder in (ROOT / PACKAGE, ROOT / "cli", ROOT / "sql"):
         for file in sorted([*folder.rglob("*.py"), *folder.rglob("*.sql")]):
             for call in bare.findall(file.read_text(encoding="utf-8")):

@@ -43,8 +43,9 @@ class NewDatabase:
     def opened(self, files: Sequence[Path] = ()) -> Iterator[MemoryDatabase]:
         """An empty database that can reach these files and no others; gone at the end."""
         threads, memory, folder = Statements(self.user).run(
-            "SELECT current_setting('threads'), current_setting('memory_limit'), "
-            "current_setting('temp_directory')"
+            "SELECT system.main.current_setting('threads'), "
+            "system.main.current_setting('memory_limit'), "
+            "system.main.current_setting('temp_directory')"
         )[0]
         with open_database(
             MEMORY,

@@ -86,7 +86,7 @@ def read_tables(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> list
 
 def _reads_files_alone(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> bool:
     """Whether a query reads Parquet files and no table, as far as DuckDB's whole plan says."""
-    (locked,) = engine.run("SELECT current_setting('lock_configuration')")[0]
+    (locked,) = engine.run("SELECT system.main.current_setting('lock_configuration')")[0]
     if locked or _has_variables(engine):
         return False
     return _functions(engine, relation.sql_query(), locked=False) <= _NO_TABLES
@@ -146,7 +146,7 @@ def refuse_unreadable(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -
             "The query has parameters, so DuckDB does not say what it reads: write their values "
             "into the query."
         )
-    (locked,) = engine.run("SELECT current_setting('lock_configuration')")[0]
+    (locked,) = engine.run("SELECT system.main.current_setting('lock_configuration')")[0]
     read = _functions(engine, sql, locked=locked)
     if read & _UNSEEN:
         raise DpforestError(
@@ -185,7 +185,7 @@ def _functions(engine: DuckDBEngine, sql: str, *, locked: bool) -> set[str]:
 
     Raises `DpforestError` for a query that is too deeply nested.
     """
-    (shown,) = engine.run("SELECT current_setting('explain_output')")[0]
+    (shown,) = engine.run("SELECT system.main.current_setting('explain_output')")[0]
     try:
         if not locked:
             engine.run("SET explain_output = 'all'")

@@ -72,8 +72,10 @@ def room(connection: duckdb.DuckDBPyConnection) -> float:
     in memory at once, and each thread needs some memory for each of them.
     """
     limit, threads, folder, most = connection.execute(
-        "SELECT current_setting('memory_limit'), current_setting('threads'), "
-        "current_setting('temp_directory'), current_setting('max_temp_directory_size')"
+        "SELECT system.main.current_setting('memory_limit'), "
+        "system.main.current_setting('threads'), "
+        "system.main.current_setting('temp_directory'), "
+        "system.main.current_setting('max_temp_directory_size')"
     ).fetchall()[0]
     memory = max(_bytes(limit) - _BASE, 0)
     if not folder:
@@ -93,7 +95,7 @@ def groups_at_once(connection: duckdb.DuckDBPyConnection) -> int:
     Each thread needs some memory for each of them that is never written to disk.
     """
     memory, threads = connection.execute(
-        "SELECT current_setting('memory_limit'), current_setting('threads')"
+        "SELECT system.main.current_setting('memory_limit'), system.main.current_setting('threads')"
     ).fetchall()[0]
     return int(_bytes(memory) / 2 / (threads * _GROUPS))
 
