@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import duckdb
 import numpy as np
 import pytest
-from mixed_domains import DOMAIN, numbers
+from mixed_domains import DOMAIN, LABELS, numbers
+from recorder import NoNoise
 from variants import some
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.learners import class_means
 from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.bits import SecureBits
+from dpforest_duckdb.recipes import find
 from dpforest_duckdb.scoring.score_sql import score_sql, share_names
 from dpforest_duckdb.splits.choose import draw_best
 from dpforest_duckdb.splits.positions import REACH, positions, window_utilities, windows
@@ -37,6 +44,53 @@ def test_a_window_inside_wide_bounds_covers_most_rows(cells: int, share: float) 
         window = slice(start[drawn], end[drawn])
         assert counts[window].sum() >= 0.7 * counts.sum()
         assert end[drawn] - start[drawn] <= 2 * within + 1
+
+
+def test_a_window_is_worth_its_rows_up_to_a_part_of_all_less_a_handicap_for_its_length() -> None:
+    counts = np.array([0, 50, 45, 5, 0, 0, 0, 0, 0])
+    places = zip(*(ends.tolist() for ends in windows(9)), strict=True)
+    worth = dict(zip(places, window_utilities(counts, 100).tolist(), strict=True))
+    assert worth[0, 2] == 50 - 6, "0.06 of 100 rows for a length of two cells"
+    assert worth[1, 3] == 90 - 6, "0.9 of 100 rows are enough"
+    assert worth[0, 9] == 90 - 19, "log2(9) times as much for all cells"
+
+
+@pytest.mark.parametrize(("rows", "second"), [(500, "squares"), (10**6, "products")])
+def test_moments_without_noise_are_those_of_the_positions(rows: int, second: str) -> None:
+    """Sums by class, and means of squares or products over all rows; noise is that of each mean."""
+    random, n, attributes = np.random.default_rng(0), 400, DOMAIN.attributes
+    codes = np.stack([random.integers(0, a.cells, n) for a in attributes], axis=1)
+    labels = random.integers(0, len(LABELS), n)
+    found = {number: positions(attribute) for number, attribute in enumerate(attributes)}
+    private = [np.zeros((a.cells, len(LABELS)), dtype=np.int64) for a in attributes]
+    for number, table in enumerate(private):
+        np.add.at(table, (codes[:, number], labels), 1)
+    places = np.concatenate([each[codes[:, a]] for a, each in found.items()], axis=1)
+    recipe = find("class-means")
+    request = replace(recipe.request(DOMAIN, NANO), rows=rows)
+    plan = recipe.plan(request)
+    context = SimpleNamespace(
+        request=replace(request, histogram=tuple(np.bincount(labels).tolist())),
+        accountant=Accountant(plan, NANO, 0),
+        randomness=SimpleNamespace(noise=NoNoise()),
+    )
+    coded = SimpleNamespace(sum_products=lambda found: places.T @ places)
+    moments = class_means._moments(cast(Any, coded), private, found, cast(Any, context))
+    parts = places / REACH
+    of_classes = [parts[labels == label].sum(axis=0) for label in range(len(LABELS))]
+    assert moments.sums == pytest.approx(np.stack(of_classes))
+    assert moments.squares == pytest.approx((parts**2).mean(axis=0))
+    query = plan.query(second)
+    assert query is not None
+    deviation = recipe.learner.deviation(query, request)
+    assert deviation is not None
+    # what is noised is 2x² - 1, and products as they are
+    assert moments.square_noise == pytest.approx((deviation / n / 2) ** 2)
+    if second == "squares":
+        assert moments.products is None
+    else:
+        assert moments.products == pytest.approx(parts.T @ parts / n)
+        assert moments.product_noise == pytest.approx((deviation / n) ** 2)
 
 
 def test_positions_ascend_in_the_window_and_are_0_without_a_value() -> None:
