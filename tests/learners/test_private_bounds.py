@@ -125,7 +125,7 @@ def test_a_row_more_adds_at_most_one_to_the_utility_of_a_window(
 def test_windows_are_drawn_at_their_cost(
     monkeypatch: pytest.MonkeyPatch, randomness: Randomness, measure: Measure
 ) -> None:
-    """In μ² by the exponential mechanism."""
+    """In μ² by the exponential mechanism; the handicap of longer windows is in noise scales."""
     given: list[tuple[object, ...]] = []
     exponents, draw = choose.exponents, Mechanism.draw
 
@@ -137,13 +137,21 @@ def test_windows_are_drawn_at_their_cost(
         given.append((mechanism,))
         return draw(mechanism, *rest)
 
+    handicaps: list[int] = []
+
+    def rated(counts: Integers, handicap: int) -> Integers:
+        handicaps.append(handicap)
+        return window_utilities(counts, handicap)
+
     monkeypatch.setattr(choose, "exponents", recorded)
     monkeypatch.setattr(Mechanism, "draw", drawn)
+    monkeypatch.setattr(private_bounds, "window_utilities", rated)
     search = Search.start(numbers((0, 1)))
     cost = NANO if measure == PURE_DP else drawn_cost(NANO)
     search.turn(counted(np.full(9, 0.2), search.bins), cost, measure, 2, randomness.bits)
     mechanism = PERMUTE_AND_FLIP if measure == PURE_DP else EXPONENTIAL
     assert given == [(NANO, 2, True), (mechanism,)]
+    assert handicaps == [2 * 2], "two noise scales, which grow with the rows of a unit"
 
 
 def searched(public: Domain, values: np.ndarray, randomness: Randomness) -> Domain:
