@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -51,16 +53,16 @@ def test_the_level_loop_needs_a_chooser_and_learners_without_it_need_none() -> N
         trained(replace(RECIPES["dpdf"], choose=None))
 
 
-def open_nodes(nodes: int, depth: int) -> Choice:
-    """Nodes that three attributes can split."""
+def open_nodes(nodes: int, depth: int, attributes: int = 3) -> Choice:
+    """Nodes that each attribute can split."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         bits = Randomness.seeded(3)
-    ways = candidates(domain(attributes=3), "multiway")
+    ways = candidates(domain(attributes=attributes), "multiway")
     return Choice(
         candidates=ways,
         counts=[],
-        allowed=np.ones((nodes, 3), dtype=np.bool_),
+        allowed=np.ones((nodes, attributes), dtype=np.bool_),
         reachable=np.ones((nodes, sum(ways.cells)), dtype=np.bool_),
         noisy=None,
         epsilon=0,
@@ -85,6 +87,28 @@ def test_attributes_are_drawn_alike() -> None:
 
     among(first, lambda m: 1)(open_nodes(20_000, depth=1))
     assert shown[0].mean(axis=0) == pytest.approx([1 / 3] * 3, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "of", "many"),
+    [(3, math.sqrt, 1), (4, math.sqrt, 2), (10, math.sqrt, 3), (5, lambda m: m - 1, 4)],
+)
+def test_so_many_attributes_are_drawn_at_each_node_as_the_rule_says(
+    attributes: int, of: Callable[[int], float], many: int
+) -> None:
+    """⌊√m⌋ of m by default, and at least one; all that are left if they are fewer."""
+    shown: list[np.ndarray] = []
+
+    def first(choice: Choice) -> Drawn:
+        shown.append(choice.allowed)
+        return first_allowed(choice)
+
+    nodes = open_nodes(50, depth=1, attributes=attributes)
+    nodes.allowed[25:, 1:] = False
+    among(first, of)(nodes)
+    assert (shown[0][:25].sum(axis=1) == many).all()
+    assert not shown[0][25:, 1:].any()
+    assert shown[0][25:, 0].all()
 
 
 def test_roots_have_different_attributes_and_deeper_nodes_need_not() -> None:
