@@ -15,6 +15,7 @@ from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.scoring.score_sql import score_sql, share_names
+from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.tree import LEAF
 
 GROUPS = {"north": ["Oslo", "Turku"], "south": ["Rome", "Bari", "Nice"]}
@@ -42,6 +43,21 @@ def visits(con: duckdb.DuckDBPyConnection, rows: int = 4000) -> None:
           CASE WHEN i % 6 IN (0, 1) OR (i % 6 = 2 AND i % 7 > 1) THEN 'yes' ELSE 'no' END AS ill
         FROM range({rows}) r(i)""")
     con.execute("INSERT INTO visits VALUES (NULL, 3, 'no'), ('O''slo', NULL, 'yes')")
+
+
+@pytest.mark.parametrize("nullable", [False, True])
+def test_each_value_is_in_the_group_that_the_taxonomy_says_and_null_in_none(nullable: bool) -> None:
+    general = domain(nullable=nullable).generalised()
+    city, _, group = general.attributes
+    (found,) = candidates(general, "multiway").refinements
+    assert (found.by_group, found.finer) == (2, 0)
+    assert (found.holds.sum(axis=0) == 1).all(), "each value is in one group"
+    held_by = found.holds.argmax(axis=0)
+    groups = {city.label(cell): group.label(int(held_by[cell])) for cell in range(city.proper)}
+    assert groups == {name: key for key, held in GROUPS.items() for name in held}
+    assert found.holds[group.other, city.other]
+    assert found.holds[group.null, city.null]
+    assert (group.null == group.other) is not nullable
 
 
 @pytest.mark.parametrize("recipe", ["diffgen", "dt-diff"])
