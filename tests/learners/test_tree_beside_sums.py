@@ -22,7 +22,7 @@ from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.exponentials import LOG_STEPS, ONE
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners.boosting import random_trees
-from dpforest_duckdb.learners.mixtures import draw_mixture
+from dpforest_duckdb.learners.mixtures import RATED_ROWS, draw_mixture, one_in
 from dpforest_duckdb.learners.tree_beside_sums import MIXTURES
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.postprocess.voting import integer_votes, of_two
@@ -109,6 +109,27 @@ def test_points_are_those_of_the_log_odds_that_are_released(
     found, each = points_of(con, some_rows(300, classes), classes)
     assert (found == each.sum(axis=0)).all()
     assert len(set(found.tolist())) == len(MIXTURES)
+
+
+@pytest.mark.parametrize(
+    ("rows", "cost", "rows_per_unit", "expected"),
+    [
+        (10**3, NANO, 1, 1),
+        (2**20, NANO, 1, 2**20 // RATED_ROWS),
+        (2**20, NANO // 100, 1, 10),  # 2^10 times a noise of 100 rows
+        (2**20, NANO // 100, 3, 3),
+    ],
+)
+def test_so_many_rows_give_points_as_the_noise_of_the_draw_needs(
+    rows: int, cost: int, rows_per_unit: int, expected: int
+) -> None:
+    """Of few different rows all do, because equal ones are rated together."""
+    many = tuple(Attribute(f"n{i}", "numeric", lower=0, upper=100) for i in range(8))
+    types = {**{attribute.name: INTEGER for attribute in many}, "c": VARCHAR}
+    for attributes, seen in ((many, expected), (many[:1], 1)):
+        domain = Domain(attributes, "c", ("p", "q")).bind(types)
+        request = find("tree-beside-sums").request(domain, NANO, rows_per_unit=rows_per_unit)
+        assert one_in(replace(request, rows=rows), cost) == seen
 
 
 @pytest.mark.parametrize("classes", [2, 5])
