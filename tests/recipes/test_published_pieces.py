@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from recorder import NoNoise
 from taxonomies import TAXONOMIES, WORKCLASS
 
 from dpforest_duckdb.domain import Attribute, Domain
@@ -179,10 +180,12 @@ def test_irrelevant_attributes_weigh_nothing() -> None:
 def test_ten_points_are_equidistant_in_value() -> None:
     ways = candidates(numbers(109), "binary")
     kept = np.flatnonzero(equidistant(ways, 10))
-    values = ways.width.cumsum()[kept] / ways.width.sum()
+    range_ = ways.width.sum() + ways.width[-1]  # one bin is above the last edge
+    values, bin_ = ways.width.cumsum()[kept] / range_, ways.width.max() / range_
     steps = np.diff(values)
     assert len(kept) == 10
-    assert steps.max() - steps.min() < 2 * ways.width.max() / ways.width.sum()
+    assert steps.max() - steps.min() < 2 * bin_
+    assert values == pytest.approx(np.arange(1, 11) / 11, abs=bin_ / 2), "they make eleven parts"
     few = candidates(numbers(6), "binary")
     assert equidistant(few, 10).all()
 
@@ -475,3 +478,13 @@ def test_noisy_histograms_take_the_split_of_least_gini() -> None:
     one_sided = [np.array([[[8, 8], [0, 0], *pad]])] * 2
     choice = choice_of(public, one_sided, epsilon=10**3 * NANO)
     assert by_private_histograms(choice).candidate.tolist() == [NO_SPLIT]
+
+
+def test_noise_of_published_choosers_grows_with_the_rows_of_a_unit() -> None:
+    """Every histogram has its part of ε; a sum of bins changes by the number of bins for a row."""
+    public = numbers(3, 3)
+    counts = [np.ones((1, cells, 2), dtype=np.int64) for cells in public.cells]
+    for choose, bound in ((by_private_histograms, 3), (by_class_means, 3 * 4)):
+        noise = NoNoise()
+        choose(replace(choice_of(public, counts), rows_per_unit=3, noise=noise))
+        assert {call.bound for call in noise.given} == {bound}
