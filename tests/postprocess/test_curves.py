@@ -13,6 +13,8 @@ from dpforest_duckdb.arrays import Floats
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.postprocess.class_shares import (
     OFFSETS,
+    WIDTHS,
+    _averaged,
     _log_likelihood,
     _share,
     class_shares,
@@ -107,6 +109,16 @@ def test_counts_of_a_very_large_epsilon_divide_nothing_by_zero() -> None:
             shares = class_shares(counts, np.full(3, 1 / 3), variance, ordered=33)
         assert np.isfinite(shares).all()
         assert (shares.argmax(axis=1)[[11, 21, 32]] == [0, 1, 2]).all()
+
+
+def test_before_counts_are_seen_a_curve_is_as_likely_as_all_models_without_curves() -> None:
+    """Values by themselves, one cut and two cuts: three kinds, which are equally likely."""
+    values, curves_ = 5, 2
+    likelihood, no_share = np.zeros((values, len(OFFSETS))), np.zeros(len(OFFSETS))
+    alone = (np.zeros((values, len(WIDTHS))),) * 2
+    along = np.zeros(curves_), np.ones((values, curves_))
+    mean = _averaged(likelihood, no_share, alone, along)
+    assert mean == pytest.approx(curves_ / (1 + curves_)), "the part that curves have"
 
 
 def test_the_likeliest_curve_is_flat_if_counts_say_nothing() -> None:

@@ -17,6 +17,7 @@ from steps import adapted, spending
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
 from dpforest_duckdb.errors import NotPrivateWarning
+from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.postprocess import class_shares as shares_module
 from dpforest_duckdb.postprocess.class_shares import adjusted, class_shares, shares_around
@@ -24,6 +25,7 @@ from dpforest_duckdb.postprocess.log_odds import (
     CUTS,
     MIDDLES,
     Evidence,
+    evidence,
     fitted_sum,
     minimum_variance_total,
     sums,
@@ -238,6 +240,34 @@ def domain(attributes: int, classes: int = 2) -> Domain:
     types = {a.name: VARCHAR if a.kind == "categorical" else DOUBLE for a in made}
     labels = tuple(f"k{i}" for i in range(classes))
     return Domain(tuple(made), "k", labels).bind({**types, "k": VARCHAR})
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_classes_are_weighed_by_every_table_that_counts_the_rows_by_itself(counted: bool) -> None:
+    """By the inverse of its variance. With `counted` rows, contrasts are no figure of their own."""
+    attributes = (
+        Attribute("coded", "categorical", ("x", "y"), nullable=False),
+        Attribute("many", "categorical", tuple("abcdef"), nullable=False),
+    )
+    names = {"coded": VARCHAR, "many": VARCHAR, "k": VARCHAR}
+    public = Domain(attributes, "k", ("p", "q")).bind(names)
+    request = find("auto").request(public, NANO)
+    request = dataclasses.replace(request, histogram=(1000, 2000), rows=3000)
+    plan = find("auto").plan(request)
+    growth = Growth(public.cells, 3, 2)
+    rows = (np.array([900, 2100]), 4.0)
+    figures = [((1000, 2000), plan.row_noise(1) ** 2), (np.array([1200, 2400]), 6 * 2.0**2)]
+    growth.release(np.array([2]), rows[0], rows[1])
+    for tree, (each, noise) in enumerate(((700, 3.0), (200, 2.0))):
+        values = len(attributes[tree].values)
+        leaves = growth.nodes + np.arange(values)
+        growth.split_by_cell(np.array([tree]), tree)
+        growth.release(leaves, np.tile([each, 2 * each], (values, 1)), noise)
+    figures.append((rows[0], rows[1] ** 2) if counted else (np.array([1400, 2800]), 2 * 3.0**2))
+    expected = np.average([f for f, _ in figures], axis=0, weights=[1 / v for _, v in figures])
+    expected += math.sqrt(1 / sum(1 / variance for _, variance in figures))
+    found = evidence(growth.finished()[: 3 if counted else 2], request, plan)
+    assert found.prior == pytest.approx(expected / expected.sum(), rel=1e-9)
 
 
 @settings(max_examples=200, deadline=None)
