@@ -1,0 +1,47 @@
+"""The tables below roots before they are fitted: counts by level, totals, and their variances."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.postprocess import below_root
+from dpforest_duckdb.postprocess.below_root import ChildTables
+
+
+@pytest.mark.parametrize(("level", "nodes", "summed"), [(0, 1, 6), (1, 2, 3), (2, 6, 1)])
+def test_counts_above_the_last_root_are_sums_with_the_noise_of_all_of_them(
+    level: int, nodes: int, summed: int
+) -> None:
+    table = below_root._Table(np.ones((2, 3, 4, 2)), variance=1.5, ordered=0)
+    counts, variance = table.at(level, roots=2)
+    assert counts.shape == (nodes, 4, 2)
+    assert (counts == summed).all()
+    assert variance == 1.5 * summed
+
+
+def test_totals_of_children_weigh_each_estimate_by_the_inverse_of_its_variance() -> None:
+    """Tables of contrasts have no estimate of their own, and the sum of a table has the noise of
+    all its counts.
+    """
+    attributes = (
+        Attribute("root", "categorical", ("x", "y"), nullable=False),
+        Attribute("coded", "categorical", ("a", "b"), nullable=False),
+        Attribute("counted", "categorical", tuple("abcdef"), nullable=False),
+    )
+    random = np.random.default_rng(0)
+    tables = ChildTables(
+        domain=Domain(attributes, "c", ("p", "q")),
+        roots=[0],
+        attributes=[1, 2],
+        totals=random.integers(0, 100, (2, 2)),
+        counts=[random.integers(0, 100, (2, 2, 2)), random.integers(0, 100, (2, 6, 2))],
+        noise=[0.1, 1.0],
+        noise_of_totals=2.0,
+    )
+    totals, variance = below_root._totals(tables)
+    assert variance == pytest.approx(1 / (1 / 4 + 1 / 6))
+    assert totals == pytest.approx(
+        (tables.totals / 4 + tables.counts[1].sum(axis=1) / 6) * variance
+    )
