@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from grown_trees import grown, tree_of
@@ -10,7 +12,13 @@ from hypothesis import strategies as st
 
 from dpforest_duckdb.postprocess.pruning import impurity, prune_by_gini
 from dpforest_duckdb.postprocess.shrinkage import shrink_to_parent, sum_upward
-from dpforest_duckdb.postprocess.voting import confidence, vote_by_confidence, vote_by_shares
+from dpforest_duckdb.postprocess.voting import (
+    FINENESS,
+    confidence,
+    integer_votes,
+    vote_by_confidence,
+    vote_by_shares,
+)
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.tree import SCALE
@@ -80,3 +88,25 @@ def test_counts_are_summed_upward_and_shrunk_to_the_parent() -> None:
     assert shares.sum(axis=1) == pytest.approx(1)
     assert shares[2] == pytest.approx(shares[0])
     assert 0.5 < shares[0, 0] < shares[1, 0] < 0.9
+
+
+def test_as_many_rows_are_shrunk_by_as_noise_makes_up_in_all_classes_and_one_more() -> None:
+    """√(k·C)·σ rows for counts that are sums over k leaves of C classes."""
+    summed = sum_upward(tree_of([[0, 0], [90, 10], [0, 0]], [1, 0, 0], [1, -1, -1]), (2,))
+    shares = shrink_to_parent(summed, (2,), noise=5.0)
+    of_root, of_leaf = 5 * math.sqrt(2 * 2) + 1, 5 * math.sqrt(1 * 2) + 1
+    root = (90 + of_root / 2) / (100 + of_root)
+    assert shares[:, 0] == pytest.approx([root, (90 + of_leaf * root) / (100 + of_leaf), root])
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_votes_are_log_odds_from_0_and_those_of_two_classes_have_one_sum(classes: int) -> None:
+    odds = np.random.default_rng(0).normal(size=(20, classes))
+    votes = integer_votes(odds)
+    apart = np.diff(votes, axis=1) / SCALE
+    assert apart == pytest.approx(np.diff(odds, axis=1), abs=1.1 / FINENESS)
+    if classes == 2:
+        assert len(set(votes.sum(axis=1).tolist())) == 1
+        assert votes.min() == 0
+    else:
+        assert (votes.min(axis=1) == 0).all()
