@@ -36,7 +36,7 @@ from dpforest_duckdb.learners.private_bins import (
     to_be_cut,
 )
 from dpforest_duckdb.model.forest import Forest
-from dpforest_duckdb.postprocess.newton_steps import STEP_WIDTHS, StepWidths, steps
+from dpforest_duckdb.postprocess.newton_steps import LEAST_HESSIAN, STEP_WIDTHS, StepWidths, steps
 from dpforest_duckdb.postprocess.voting import integer_votes, of_two
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
@@ -673,6 +673,13 @@ def test_a_step_is_bounded_if_hessians_are_almost_zero(largest: float) -> None:
     assert (np.abs(found) <= largest).all()
     assert (np.sign(found) == np.sign(gradients)).all()
     assert (np.abs(found) > largest / 2).all()
+
+
+def test_a_step_from_hardly_any_rows_is_that_of_a_quarter_of_one() -> None:
+    """Noise can take a hessian to 0 or below."""
+    for hessian in (0.0, -3.0, LEAST_HESSIAN):
+        (step,), _ = steps(np.array([0.1]), np.array([hessian]), 1e-6, largest=2.0)
+        assert 0 < step < 0.1 / LEAST_HESSIAN
 
 
 def test_steps_of_many_values_without_an_order_take_little_memory() -> None:
