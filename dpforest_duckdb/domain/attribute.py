@@ -308,7 +308,7 @@ class Attribute:
         uncut = replace(self, lower=lower, upper=upper, edges=())
         return replace(uncut, edges=uncut._edges(self.family))
 
-    def _edges(self, family: str) -> tuple[Number, ...]:
+    def _edges(self, family: Family) -> tuple[Number, ...]:
         if self.edges:
             edges = [ordinal(edge, family) for edge in self.edges]
         else:

@@ -15,7 +15,7 @@ MAX_BINS = 250
 FEW_VALUES = 8  # so few whole numbers get a bin each
 
 
-def cut(lower: Number, upper: Number, bins: int, scale: str, *, whole: bool) -> list[Number]:
+def cut(lower: Number, upper: Number, bins: int, scale: Scale, *, whole: bool) -> list[Number]:
     """Interior cut points of about `bins` bins over [lower, upper].
 
     "linear" spaces them equally, "log" logarithmically, "mixed" half of them equally and half on

@@ -6,13 +6,13 @@ import datetime as dt
 import math
 from decimal import Decimal
 
-from dpforest_duckdb.domain.types import Number
+from dpforest_duckdb.domain.types import Family, Number
 from dpforest_duckdb.errors import DpforestError
 
 EPOCH = dt.date(1970, 1, 1)
 
 
-def category_text(value: object, family: str = "text") -> str:
+def category_text(value: object, family: Family = "text") -> str:
     """The canonical text of a category in a column of a family; `ValueError` if it has none.
 
     Numbers are compared as numbers, so '1', 1 and 1.0 are one category of an integer column.
@@ -38,7 +38,7 @@ def category_text(value: object, family: str = "text") -> str:
     return text
 
 
-def ordinal(value: object, family: str) -> Number:
+def ordinal(value: object, family: Family) -> Number:
     """A number for a value of an ordered type: days for DATE, seconds for TIMESTAMP."""
     if isinstance(value, dt.datetime):
         delta = value.replace(tzinfo=None) - dt.datetime(1970, 1, 1)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 from dpforest_duckdb.domain import Attribute
-from dpforest_duckdb.domain.types import BIGINT, VARCHAR, ColumnType
+from dpforest_duckdb.domain.types import BIGINT, VARCHAR, ColumnType, Family
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.sql import Sql
 
@@ -103,7 +103,7 @@ class Dialect:
         """Several string literals as one value."""
         return Sql(f"({' || '.join(parts)})")
 
-    def literal(self, value: str | float, family: str) -> Sql:
+    def literal(self, value: str | float, family: Family) -> Sql:
         """A literal that compares with a column of a type family; categories come as text."""
         if family == "boolean":
             return self.boolean(str(value).lower() == "true")
@@ -241,7 +241,7 @@ class Dialect:
         """A text column that compares byte by byte with string literals."""
         return Sql(f"CAST({column} AS {self.type(VARCHAR)})")
 
-    def category(self, value: str, family: str) -> Sql:
+    def category(self, value: str, family: Family) -> Sql:
         """A category as the tests compare it."""
         return self.literal(value, family)
 

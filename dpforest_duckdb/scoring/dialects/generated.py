@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from dpforest_duckdb.domain.types import ColumnType
+from dpforest_duckdb.domain.types import ColumnType, Family
 from dpforest_duckdb.scoring.dialects.base import Dialect, Form
 from dpforest_duckdb.sql import Sql
 
@@ -80,7 +80,7 @@ class Redshift(Dialect):
     def bytewise(self, column: Sql) -> Sql:
         return Sql(f"COLLATE(CAST({column} AS VARCHAR(65535)) || '.', 'case_sensitive')")
 
-    def category(self, value: str, family: str) -> Sql:
+    def category(self, value: str, family: Family) -> Sql:
         return super().category(f"{value}." if family == "text" else value, family)
 
     def is_nan(self, column: Sql) -> Sql:
@@ -138,7 +138,7 @@ class TSQL(Dialect):
     def bytewise(self, column: Sql) -> Sql:
         return Sql(f"(CAST({column} AS NVARCHAR(MAX)) + N'.') COLLATE Latin1_General_100_BIN2")
 
-    def category(self, value: str, family: str) -> Sql:
+    def category(self, value: str, family: Family) -> Sql:
         return super().category(f"{value}." if family == "text" else value, family)
 
     def is_nan(self, column: Sql) -> None:

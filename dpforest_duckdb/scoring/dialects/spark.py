@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+from dpforest_duckdb.domain.types import Family
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.scoring.dialects.base import Dialect
 from dpforest_duckdb.sql import Sql
@@ -43,7 +44,7 @@ class Spark(Dialect):
         text = value.replace("\\", "\\\\").replace("'", "\\'")
         return Sql("'" + text.replace("${", "\\u0024{") + "'")
 
-    def category(self, value: str, family: str) -> Sql:
+    def category(self, value: str, family: Family) -> Sql:
         """Whole numbers of a DECIMAL column with as many digits as they have.
 
         As INT they would count as ten digits, and Spark rounds a column of 29 decimals or more to

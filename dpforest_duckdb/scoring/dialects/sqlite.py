@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.domain.types import Family
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.scoring.dialects.base import Dialect
 from dpforest_duckdb.sql import Sql
@@ -56,7 +57,7 @@ class SQLite(Dialect):
     def timestamp(self, text: str) -> Sql:
         return self.text(text)
 
-    def category(self, value: str, family: str) -> Sql:
+    def category(self, value: str, family: Family) -> Sql:
         return (
             self.text(value.rstrip("0."))
             if family == "timestamp"
