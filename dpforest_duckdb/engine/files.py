@@ -100,7 +100,6 @@ class ParquetFiles:
 
     def remarks(self, domain: Domain) -> list[str]:
         """None: the types of the columns are in the files."""
-        del domain
         return []
 
     @property
