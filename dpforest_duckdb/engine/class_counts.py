@@ -97,9 +97,8 @@ class ClassCounts:
         stored = self._stored
         counted = self._siblings.counted(first, nodes)
         same = self._same_nodes.pairs(counted.tolist() if stored.routed else [])
-        wanted = (
-            np.setdiff1d(counted, same[:, 0]).tolist() if len(counted) - len(same) < nodes else []
-        )
+        some = len(counted) - len(same) < nodes
+        wanted = np.setdiff1d(counted, same[:, 0]).tolist() if some else []
         columns = [
             column
             for column, held in zip(stored.counted, stored.open, strict=False)

@@ -123,10 +123,8 @@ def _trees(tables: ChildTables, model: Model) -> list[Tree]:
     totals, noise = tables.totals, tables.noise_of_totals
     grown = [_tree(tables.domain, tables.roots, totals, noise, odds, model.otherwise)]
     for number, attribute in enumerate(tables.attributes):
-        path, added = (
-            [*tables.roots, attribute],
-            np.stack([c.added[number] for c in model.children]),
-        )
+        path = [*tables.roots, attribute]
+        added = np.stack([child.added[number] for child in model.children])
         counts, noise = tables.counts[number], tables.noise[number]
         grown.append(_tree(tables.domain, path, counts, noise, added))
     return grown

@@ -97,9 +97,13 @@ class _Cut:
 
 
 def _exponents(
-    tables: Sequence[Integers], splits: Candidates, offered: Sequence[Entry], utility: Utility,
-    cost: int, k: int,
-) -> Exponents:  # fmt: skip
+    tables: Sequence[Integers],
+    splits: Candidates,
+    offered: Sequence[Entry],
+    utility: Utility,
+    cost: int,
+    k: int,
+) -> Exponents:
     """Exponents `[1, candidate]` of a draw among the candidates of entries, by the rows in them."""
     worth = []
     for entry in offered:
@@ -187,10 +191,8 @@ def specialised(attribute: Utility, point: Utility | None) -> Learner:
         request = context.request
         splits = candidates(request.domain, context.recipe.split_type)
         growth = Growth(request.domain.cells, request.trees, len(request.domain.classes))
-        roots, most = (
-            np.ones((1, sum(request.domain.cells)), dtype=np.bool_),
-            MAX_LEAVES // request.trees,
-        )
+        roots = np.ones((1, sum(request.domain.cells)), dtype=np.bool_)
+        most = MAX_LEAVES // request.trees
         cuts = [_Cut(splits, most, np.array([tree]), roots) for tree in range(request.trees)]
         tables = rows.count_classes(0, request.trees)
         for depth in range(request.depth):
