@@ -44,7 +44,7 @@ from dpforest_duckdb.privacy.plan import LAPLACE, ROW_COUNTS, Plan
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP, Mechanism
 from dpforest_duckdb.recipes import adaptation, find
-from dpforest_duckdb.recipes.bounds_queries import BOUNDS, window, with_windows
+from dpforest_duckdb.recipes.bounds_queries import BOUNDS, window, with_check, with_windows
 from dpforest_duckdb.recipes.ours.greedy_tree import GREEDY_TREE
 from dpforest_duckdb.recipes.plans import half_to_leaves
 from dpforest_duckdb.recipes.recipe import Adaptation
@@ -119,6 +119,27 @@ def test_a_row_more_adds_at_most_one_to_the_utility_of_a_window(
     )
     assert set(changes.tolist()) <= {0, 1}
     assert changes[-1] == 1, "the last window holds all rows"
+
+
+@pytest.mark.parametrize(
+    ("of_numbers", "of_others", "rows", "checked"),
+    [
+        (2, 1, 10**6, True),
+        (2, 2, 10**6, False),  # half are numbers, not most
+        (20, 0, 4000, True),
+        (20, 0, 2500, False),  # enough for the check and for one turn of windows, not for four
+        (2, 0, 1500, False),  # enough for windows, not for the check
+    ],
+)
+def test_bounds_are_checked_if_most_attributes_are_numbers_and_rows_allow_it(
+    of_numbers: int, of_others: int, rows: int, checked: bool
+) -> None:
+    public = numbers(*[(0, 1000)] * of_numbers)
+    others = [Attribute(f"o{i}", "categorical", ("x", "y"), type=VARCHAR) for i in range(of_others)]
+    public = replace(public, attributes=(*public.attributes, *others))
+    request = find("log-odds").request(public, NANO)
+    found = with_check(request, rows, PURE_DP)
+    assert (Plan(found.preliminary).query(BOUNDS) is not None) is checked
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=str)
