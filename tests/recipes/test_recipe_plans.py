@@ -14,7 +14,8 @@ from steps import spending
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon
-from dpforest_duckdb.privacy.plan import Plan, PlanError, PlannedQuery
+from dpforest_duckdb.privacy.noise import laplace_deviation
+from dpforest_duckdb.privacy.plan import Plan, PlanError, PlannedQuery, counting
 from dpforest_duckdb.recipes import RECIPES, find
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Level
@@ -153,3 +154,9 @@ def test_names_of_recipes() -> None:
         find("dpfd")
     with pytest.raises(DpforestError, match="as_published"):
         find("auto", as_published=True)
+
+
+def test_the_stated_noise_of_counts_is_the_largest_of_all_depths_for_all_rows_of_a_unit() -> None:
+    query = counting("leaf of a layer", (NANO, NANO // 4), per_row=2)
+    assert query.count_noise(3) == laplace_deviation(NANO // 4, 2 * 3)
+    assert PlannedQuery("split", "permute-and-flip", (NANO,)).count_noise(3) is None
