@@ -20,9 +20,15 @@ from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.choose import NO_SPLIT, Choice, Drawn, among, distinct_roots
 
 
+@pytest.mark.parametrize("rows_per_unit", [1, 3])
 @pytest.mark.parametrize("name", SPECIALISED)
-def test_one_draw_serves_a_whole_depth(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """DiffGen: two points at first, then a draw and at most two points of disjoint rows a step."""
+def test_one_draw_serves_a_whole_depth(
+    name: str, rows_per_unit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DiffGen: two points at first, then a draw and at most two points of disjoint rows a step.
+
+    One row changes the max operator by at most 1, the rows of a unit by as many.
+    """
     from dpforest_duckdb.learners import specialisation
 
     draws: list[int] = []
@@ -30,10 +36,11 @@ def test_one_draw_serves_a_whole_depth(name: str, monkeypatch: pytest.MonkeyPatc
 
     def weights(utilities, allowed, epsilon, sensitivity, monotone):  # type: ignore[no-untyped-def]
         draws.append(epsilon)
+        assert (sensitivity, monotone) == (rows_per_unit, True)
         return exponents(utilities, allowed, epsilon, sensitivity, monotone)
 
     monkeypatch.setattr(specialisation, "exponents", weights)
-    account, trees = trained(RECIPES[name], depth=4)
+    account, trees = trained(RECIPES[name], rows_per_unit=rows_per_unit, depth=4)
     split = account.plan.query("split")
     assert split is not None
     assert trees[0].depth(mixed().cells) <= 4
