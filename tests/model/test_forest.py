@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from models import forest_of
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.file import load_domain
@@ -23,7 +24,7 @@ from dpforest_duckdb.model.rules import condition
 from dpforest_duckdb.training.evaluate import evaluate
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.train import train, train_many
-from dpforest_duckdb.tree import MULTIWAY, THRESHOLD
+from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, THRESHOLD, Tree
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +130,28 @@ def test_noise_without_end_is_refused(forest: Forest) -> None:
     content["trees"][0]["noise"][0] = 12345.5
     with pytest.raises(DpforestError, match="damaged"):
         Forest.from_json(json.dumps(content).replace("12345.5", "1e999"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "last"), [(THRESHOLD, 1), (EQUALS, 3)], ids=["threshold", "equals"]
+)
+def test_a_cut_beyond_the_last_value_is_refused(kind: int, last: int) -> None:
+    """Rows can be cut at either edge, and each of three bins and missing values split off."""
+    number = Attribute("n", "numeric", edges=(1, 2))
+    public = Domain((number,), "y", ("no", "yes")).bind({"n": INTEGER, "y": VARCHAR})
+    stump = Tree(
+        kind=np.array([kind, LEAF, LEAF]),
+        attribute=np.array([0, -1, -1]),
+        cell=np.array([last, 0, 0]),
+        first=np.array([1, -1, -1]),
+        counts=None,
+        votes=np.array([[0, 0], [1, 2], [2, 1]]),
+    )
+    content = json.loads(forest_of(public, stump, link="shares").to_json())
+    assert len(Forest.from_json(json.dumps(content)).rules()) == 3
+    content["trees"][0]["cell"][0] = last + 1
+    with pytest.raises(DpforestError, match="damaged"):
+        Forest.from_json(json.dumps(content))
 
 
 def test_a_tree_that_is_too_deep_is_refused(forest: Forest) -> None:
@@ -258,6 +281,14 @@ def test_categories_called_null_or_other_are_quoted() -> None:
     assert condition(attribute, THRESHOLD, 1, 0) == "k in ('NULL', 'other')"
     number = Attribute("n", "numeric", edges=(1, 2)).bound(INTEGER)
     assert condition(number, THRESHOLD, 0, 1) == "(n > 1 or missing)"
+
+
+@pytest.mark.parametrize(
+    ("branch", "said"), [(0, "k = b"), (1, "k is not b")], ids=["equal", "other"]
+)
+def test_a_split_off_category_is_in_the_first_branch(branch: int, said: str) -> None:
+    attribute = Attribute("k", "categorical", ("a", "b", "c")).bound(VARCHAR)
+    assert condition(attribute, EQUALS, 1, branch) == said
 
 
 def test_rules_list_every_path_with_released_figures(forest: Forest) -> None:
