@@ -85,6 +85,16 @@ def test_the_band_is_that_of_log_odds_of_noisy_counts() -> None:
     assert effect.weights == pytest.approx(np.array([150, 203, 160]) / 513)
 
 
+@pytest.mark.parametrize("trees", [1, 4])
+def test_trees_that_vote_by_shares_have_a_band_of_their_mean(trees: int) -> None:
+    """Each share has noise of deviation s/n, of its own in each tree."""
+    table = [[100, 50], [3, 197], [80, 20], [1, 1]]
+    tree = one_split(DOMAIN, 0, table, table, noise=10.0)
+    (effect,) = effects(forest_of(DOMAIN, *[tree] * trees, link="shares"))
+    expected = np.array([10 / 150, 10 / 200, 10 / 100]) / np.sqrt(trees)
+    assert effect.deviation[:3, 1] == pytest.approx(expected)
+
+
 def test_a_forest_without_a_split_has_no_effects() -> None:
     leaf = Tree(*(np.zeros(1, dtype=np.int64) for _ in range(4)), None, np.array([[1, 2]]))
     found = forest_of(DOMAIN, leaf)
