@@ -187,6 +187,15 @@ def test_every_row_has_a_cell_in_the_public_grid(votes: list[int], data: st.Data
     assert possible(len(votes))[label if len(votes) == 2 else 0, right, bin_]
 
 
+@pytest.mark.parametrize("classes", range(3, 60))
+def test_a_class_may_be_predicted_with_an_equal_share(classes: int) -> None:
+    """1 / classes can be an edge itself: 0.2 with five classes, 0.05 with twenty."""
+    bin_ = sum(1 / classes > edge for edge in EDGES)
+    predicted = possible(classes)[0, 1]
+    assert predicted[bin_:].all()
+    assert not predicted[:bin_].any(), "the first of equals has the least share of a predicted one"
+
+
 @pytest.mark.parametrize("classes", [2, 3])
 def test_noisy_figures_with_much_epsilon_are_the_exact_ones(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], tmp_path: Path, classes: int
