@@ -677,9 +677,12 @@ def test_a_step_is_bounded_if_hessians_are_almost_zero(largest: float) -> None:
 
 def test_a_step_from_hardly_any_rows_is_that_of_a_quarter_of_one() -> None:
     """Noise can take a hessian to 0 or below."""
-    for hessian in (0.0, -3.0, LEAST_HESSIAN):
-        (step,), _ = steps(np.array([0.1]), np.array([hessian]), 1e-6, largest=2.0)
-        assert 0 < step < 0.1 / LEAST_HESSIAN
+    least, *found = (
+        steps(np.array([0.1]), np.array([hessian]), 1e-6, largest=2.0)[0].item()
+        for hessian in (LEAST_HESSIAN, 0.0, -3.0)
+    )
+    assert 0 < least < 0.1 / LEAST_HESSIAN
+    assert found == [least, least]
 
 
 def test_steps_of_many_values_without_an_order_take_little_memory() -> None:
