@@ -155,3 +155,13 @@ def test_a_patient_of_a_real_table_moves_no_more_than_the_bound(
 def test_units_without_a_name_are_dropped(con: duckdb.DuckDBPyConnection) -> None:
     with_units(con, "DOUBLE", [None, float("nan"), float("nan"), 1.0])
     assert coded(con, PrivacyUnit("who", 5)).count_leaves(0, 1).sum() == 1
+
+
+@pytest.mark.parametrize(("kind", "bits"), [("FLOAT", 24), ("DOUBLE", 53)])
+def test_numbers_that_two_units_may_have_been_rounded_to_are_dropped(
+    con: duckdb.DuckDBPyConnection, kind: str, bits: int
+) -> None:
+    """All whole numbers below 2^bits are numbers of this type, 2^bits + 1 is none."""
+    largest = 2**bits
+    with_units(con, kind, [largest + 1, largest, -largest, largest - 1, 1 - largest, 0.5])
+    assert coded(con, PrivacyUnit("who", 5)).count_leaves(0, 1).sum() == 3
