@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -24,28 +24,45 @@ def cut(lower: Number, upper: Number, bins: int, scale: Scale, *, whole: bool) -
 
     Raises `ZeroDivisionError` if a thousandth of the range is too small for a number, in "mixed".
     """
-    if scale == "mixed" and whole and upper - lower < FEW_VALUES:
+    return _CUTS[scale](lower, upper, bins, whole)
+
+
+def _linear(lower: Number, upper: Number, bins: int, whole: bool) -> list[Number]:
+    if not whole:
+        return [lower + (upper - lower) * share for share in _shares(bins)]
+    count = math.floor(upper) - math.ceil(lower) + 1
+    bins = max(1, min(bins, count))
+    return [math.ceil(lower) - 1 + (i * count) // bins for i in range(1, bins)]
+
+
+def _log(lower: Number, upper: Number, bins: int, whole: bool) -> list[Number]:
+    if lower > 0:
+        return [lower * (upper / lower) ** share for share in _shares(bins)]
+    return [lower + math.expm1(share * math.log1p(upper - lower)) for share in _shares(bins)]
+
+
+def _mixed(lower: Number, upper: Number, bins: int, whole: bool) -> list[Number]:
+    if whole and upper - lower < FEW_VALUES:
         # the difference of a large float may be rounded to 0, that of whole numbers is exact
         lower, upper = math.ceil(lower), math.floor(upper)
         if upper - lower <= MAX_BINS:
             return list(range(lower, upper))
-    if scale == "mixed":
-        near_zero = (upper - lower) / 1000
-        low, high = math.asinh(lower / near_zero), math.asinh(upper / near_zero)
-        half = bins // 2
-        parts = [i / (half + 1) for i in range(1, half + 1)]
-        curved = [math.sinh(low + (high - low) * part) * near_zero for part in parts]
-        return sorted({*cut(lower, upper, half + 1, "linear", whole=whole), *curved})
-    if whole and scale == "linear":
-        count = math.floor(upper) - math.ceil(lower) + 1
-        bins = max(1, min(bins, count))
-        return [math.ceil(lower) - 1 + (i * count) // bins for i in range(1, bins)]
-    shares = [i / bins for i in range(1, bins)]
-    if scale == "linear":
-        return [lower + (upper - lower) * share for share in shares]
-    if lower > 0:
-        return [lower * (upper / lower) ** share for share in shares]
-    return [lower + math.expm1(share * math.log1p(upper - lower)) for share in shares]
+    near_zero = (upper - lower) / 1000
+    low, high = math.asinh(lower / near_zero), math.asinh(upper / near_zero)
+    half = bins // 2
+    curved = [math.sinh(low + (high - low) * part) * near_zero for part in _shares(half + 1)]
+    return sorted({*_linear(lower, upper, half + 1, whole), *curved})
+
+
+def _shares(bins: int) -> list[float]:
+    return [i / bins for i in range(1, bins)]
+
+
+_CUTS: Mapping[Scale, Callable[[Number, Number, int, bool], list[Number]]] = {
+    "linear": _linear,
+    "log": _log,
+    "mixed": _mixed,
+}
 
 
 def rounded(
