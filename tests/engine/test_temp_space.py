@@ -14,9 +14,11 @@ from variants import some
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine import temp_space
+from dpforest_duckdb.engine.base import CodedTable, StoredRow
 from dpforest_duckdb.engine.memory_database import NewDatabase
 from dpforest_duckdb.engine.packing import blocks
 from dpforest_duckdb.engine.stored_rows import StoredRows
+from dpforest_duckdb.engine.temp_space import bytes_of_a_row
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.run import Run
@@ -82,6 +84,17 @@ def test_the_bound_counts_every_table_that_a_run_codes(
     run.execute()
     assert len(words) > 1
     assert 8 * (sum(words) + max(words)) < run.bytes_of_a_row
+
+
+def test_the_bound_counts_the_copies_that_a_first_phase_routes() -> None:
+    """Each is a table of codes and columns of nodes, and DuckDB frees none before the last one."""
+    domain = Domain((Attribute("x", "numeric", lower=0, upper=1),), "c", ("no", "yes"))
+
+    def needed(routed: int) -> int:
+        first = CodedTable(domain, routed=routed)
+        return bytes_of_a_row(StoredRow((first, CodedTable(domain)), None, 2, scores=0))
+
+    assert needed(6) - needed(5) >= 8 + 2 * 4
 
 
 def in_little_memory(folder: Path, rows: int, attributes: int, unit: str) -> partial[Run]:
