@@ -74,6 +74,12 @@ def test_a_cap_on_one_file_refuses_the_whole_glob(ledger: Ledger) -> None:
         spend(both, 1)
 
 
+def test_without_caps_a_glob_shows_the_budget_that_has_spent_most(ledger: Ledger) -> None:
+    spend(DatasetAccount(ledger, (A,)))
+    spend(DatasetAccount(ledger, (B,)), 3 * NANO)
+    assert spent(ledger, A, B) == spent(ledger, B, A) == 3 * NANO
+
+
 def test_folds_under_one_name_add_up_whatever_its_case(ledger: Ledger) -> None:
     DatasetAccount(ledger, dataset="Survey").set_cap(2 * NANO, 0, ROW, raise_cap=False)
     spend(DatasetAccount(ledger, dataset="survey"))
