@@ -14,6 +14,7 @@ permute-and-flip draws one (`learners.mixtures`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -155,5 +156,6 @@ def _tree(
         leaves = np.arange(first, growth.nodes)
     growth.release(leaves[known.ravel()], counts.reshape(-1, len(domain.classes)), noise)
     (tree,) = growth.finished()
-    tree.votes[leaves] = integer_votes(votes.reshape(-1, len(domain.classes)))
-    return tree
+    voted = tree.votes.copy()
+    voted[leaves] = integer_votes(votes.reshape(-1, len(domain.classes)))
+    return replace(tree, votes=voted)

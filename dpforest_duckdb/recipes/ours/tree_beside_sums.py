@@ -13,7 +13,7 @@ from dataclasses import replace
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners.tree_beside_sums import TREE_BESIDE_SUMS as LEARNER
 from dpforest_duckdb.postprocess.pipeline import as_grown
-from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.noise import noise_scale
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, counting, evenly, share
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, constants, log_odds
@@ -85,7 +85,8 @@ def adapt(histogram: Integers, request: Request) -> Request:
     seen = auto_rules.careful(int(histogram.sum()), request)
     bins, _, grown, sums = _budgets(seen)
     sized = log_odds.adapt(histogram, replace(request, epsilon=sums))
-    leaves = seen.rows * grown / NANO / constants.ENOUGH / request.rows_per_unit
+    scale = noise_scale(grown, request.rows_per_unit) if grown else math.inf
+    leaves = float(seen.rows / scale / constants.ENOUGH)
     return replace(
         sized,
         epsilon=request.epsilon,
