@@ -388,6 +388,7 @@ def _say_public(runs: list[Run], source: str, *, unit_given: bool) -> None:
 def _public(run: Run, source: str, *, unit_given: bool) -> Iterator[str]:
     """What the guarantee takes as public, and so does not protect; and whom it protects."""
     from dpforest_duckdb.domain.names import fold, listed
+    from dpforest_duckdb.privacy.unit import protects
 
     public = run.request.domain
     # a class with a comma would be two
@@ -417,7 +418,8 @@ def _public(run: Run, source: str, *, unit_given: bool) -> Iterator[str]:
     named = run.request.domain.privacy_unit
     if named and fold(named) != fold(run.unit.column):
         yield f'Note: the domain names "{named}" as the privacy unit; this run protects {run.unit}.'
-    if others := sorted({str(unit) for unit in units if unit != run.unit}):
+    others = sorted({str(unit) for unit in units if not protects(unit, run.unit)})
+    if others and not run.account.budget().cap:  # with a cap, the debit is refused
         yield (
             f"Note: earlier runs protected {' or '.join(others)}; this one protects {run.unit}. "
             f"After it, this {run.account.noun} can never be capped, because a cap has one unit."

@@ -1,14 +1,20 @@
 """Errors and warnings a user can act on: one sentence, never a value from a private row."""
 
 import re
+import shlex
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-# a whole command, which stays as it is, or an option
-_OPTION = re.compile(r"dpforest [a-z]+(?: [a-z]+)?(?: --[a-z-]+(?: \S+)?)*|--([a-z][a-z-]*)")
+# a whole command, which stays as it is, a privacy unit, or an option
+_OPTION = re.compile(
+    r"dpforest [a-z]+(?: [a-z]+)?(?: --[a-z-]+(?: \S+)?)*"
+    r"|--privacy-unit (?P<unit>(?:'[^']*'|\"'\"|[\w@%+=:,./-])+) --rows-per-unit (?P<rows>\d+)"
+    r"|--privacy-unit (?P<each>row)\b"
+    r"|--(?P<name>[a-z][a-z-]*)"
+)
 _STAYS = re.compile(r"debit(ed)? stays|paid for")
 SHOWN = 5  # errors of one domain file
 # options whose name in Python is another one
@@ -35,10 +41,17 @@ def in_python(sentence: str) -> str:
 
     >>> in_python("Correct --privacy-unit, or run dpforest budget show --table t.")
     'Correct privacy_unit, or run dpforest budget show --table t.'
+    >>> in_python("Pass --privacy-unit 'the person' --rows-per-unit 3.")
+    "Pass privacy_unit='the person', rows_per_unit=3."
     """
 
     def parameter(found: re.Match[str]) -> str:
-        name = found[1]
+        if found["each"]:
+            return "privacy_unit='row'"
+        if found["unit"]:
+            column = "".join(shlex.split(found["unit"]))
+            return f"privacy_unit={column!r}, rows_per_unit={found['rows']}"
+        name = found["name"]
         return _PARAMETERS.get(name, name.replace("-", "_")) if name else found[0]
 
     return _OPTION.sub(parameter, sentence)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 
 from dpforest_duckdb.errors import BudgetError, UsageError
 from dpforest_duckdb.ledger.entries import Budget, Cap, Debit, Holder
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
-from dpforest_duckdb.privacy.unit import PrivacyUnit, same_unit
+from dpforest_duckdb.privacy.unit import PrivacyUnit, protects, same_unit
 
 RAISE = "raise the cap with dpforest budget set --raise"
 # what else the command needs, which an entry does not know
@@ -41,10 +40,10 @@ def check_cap(new: Cap, budget: Budget, raise_cap: bool) -> None:
             raise BudgetError(
                 f"Refused: run {run.seq} on {holder} was not private, so no cap can count it."
             )
-        if not _protects(run.unit, new.unit):
+        if not protects(run.unit, new.unit):
             _refuse_unit(run, new.unit, budget)
     if old and not raise_cap:
-        if not old.unit.is_row and not _protects(old.unit, new.unit):
+        if not old.unit.is_row and not protects(old.unit, new.unit):
             raise BudgetError(
                 f"Refused: the cap of {holder} protects {old.unit}, and {new.unit} may be less; "
                 "add --raise if it is to protect no more than that."
@@ -53,16 +52,9 @@ def check_cap(new: Cap, budget: Budget, raise_cap: bool) -> None:
         _check_not_raised("δ", ATTO, old.delta, new.delta, holder)
 
 
-def _protects(unit: PrivacyUnit, other: PrivacyUnit) -> bool:
-    """Whether a run for one unit protected another: whatever rows of a person it used, it
-    protected the person.
-    """
-    return same_unit(unit if unit.is_row else replace(unit, rows=other.rows), other)
-
-
 def _refuse_unit(run: Debit, unit: PrivacyUnit, budget: Budget) -> None:
     """Raise `BudgetError`: a cap that protects `unit` cannot count a run."""
-    others = [other.unit for other in budget.entries if not _protects(other.unit, run.unit)]
+    others = [other.unit for other in budget.entries if not protects(other.unit, run.unit)]
     if others:
         raise BudgetError(
             f"Refused: some runs on {run.holder} protected {run.unit} and some {others[0]}, so no "
@@ -70,7 +62,7 @@ def _refuse_unit(run: Debit, unit: PrivacyUnit, budget: Budget) -> None:
         )
     raise BudgetError(
         f"Refused: run {run.seq} on {run.holder} protected {run.unit}, so a cap that protects "
-        f"{unit} cannot count it: set one for {run.unit}."
+        f"{unit} cannot count it: pass {_options(run.unit)}."
     )
 
 
@@ -127,4 +119,6 @@ def _check_left(symbol: str, scale: int, needed: int, spent: int, cap: int, hold
 
 def _options(unit: PrivacyUnit) -> str:
     """The options of the command line for a privacy unit."""
+    if unit.is_row:
+        return "--privacy-unit row"
     return f"--privacy-unit {shlex.quote(unit.column)} --rows-per-unit {unit.rows}"

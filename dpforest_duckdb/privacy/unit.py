@@ -58,6 +58,13 @@ def same_unit(unit: PrivacyUnit, other: PrivacyUnit) -> bool:
     return _same(unit.column, other.column) and unit == replace(other, column=unit.column)
 
 
+def protects(unit: PrivacyUnit, other: PrivacyUnit) -> bool:
+    """Whether a run for one unit protects another: whatever rows of a person it uses, it protects
+    the person.
+    """
+    return same_unit(unit if unit.is_row else replace(unit, rows=other.rows), other)
+
+
 def requested_unit(
     column: str | None,
     rows: int | None,

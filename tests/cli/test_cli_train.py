@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from shell import FOREST_KEYS, dpforest, make, query, refused, state, train
+from visits import DDL
 
 from dpforest_duckdb import load_forest
 
@@ -200,6 +201,23 @@ def test_rows_per_unit_are_bounded_and_printed(db: Path) -> None:
     ]
     one, three = ([q["noise"] for q in plan if q["noise"]] for plan in plans)
     assert all(wide > 2.5 * narrow for narrow, wide in zip(one, three, strict=True))
+
+
+def test_only_another_unit_prevents_a_cap(db: Path) -> None:
+    """How many rows of a person a run uses makes no difference, and a cap that exists stays."""
+    who = ("--privacy-unit", "who")
+    make(db, DDL.replace("visits", "few"), "INSERT INTO few FROM visits LIMIT 200")
+    few = ("--table", "few", "--name")
+    assert dpforest(*train(db, *few, "two", *who, "--rows-per-unit", "2")).code == 0
+    said = dpforest(*train(db, *few, "three", *who, "--rows-per-unit", "3"))
+    assert said.code == 0
+    assert "can never be capped" not in said.err
+    set_cap = ("budget", "set", "--db", db, "--table", "few", "--epsilon", "9")
+    assert dpforest(*set_cap).err.endswith("pass --privacy-unit who --rows-per-unit 2.\n")
+    assert dpforest(*set_cap, *who).code == 0
+    said = dpforest(*train(db, *few, "row", "--privacy-unit", "row"))
+    refused(said, "--privacy-unit who --rows-per-unit 1")
+    assert "can never be capped" not in said.err
 
 
 def test_several_models_in_one_pass(db: Path) -> None:

@@ -128,7 +128,7 @@ def test_a_cap_binds_unit_and_rows(ledger: Ledger) -> None:
     set_cap(ledger, VISITS, NANO, 0, PERSON)
     assert refusal(ledger, 1) == (
         'Refused: the cap of table "visits" protects each "person_id" (at most 3 rows used), '
-        "but this run would protect each row: pass privacy_unit person_id rows_per_unit 3."
+        "but this run would protect each row: pass privacy_unit='person_id', rows_per_unit=3."
     )
     assert 'each "person_id" (at most 1 row used):' in refusal(
         ledger, 1, unit=PrivacyUnit("person_id", 1)
@@ -136,7 +136,7 @@ def test_a_cap_binds_unit_and_rows(ledger: Ledger) -> None:
     assert "each row (at most 2 rows used)" in refusal(ledger, 1, unit=PrivacyUnit("row", 2))
     refusal(ledger, 1, unit=replace(PERSON, neighbours="replace-one"))
     debit(ledger, 1, unit=PERSON)
-    assert "pass privacy_unit person_id rows_per_unit 3." in refusal(ledger, 1)
+    assert "pass privacy_unit='person_id', rows_per_unit=3." in refusal(ledger, 1)
     with pytest.raises(BudgetError) as caught:
         set_cap(ledger, VISITS, NANO, 0, ROW, raise_cap=True)
     assert "cannot be changed to each row" in sentence(caught)
@@ -224,8 +224,8 @@ def test_no_cap_after_runs_it_cannot_count(ledger: Ledger) -> None:
         set_cap(ledger, VISITS, NANO, 0, ROW)
     assert sentence(caught) == (
         'Refused: run 1 on table "visits" protected each "person_id" (at most 3 rows used), '
-        "so a cap that protects each row cannot count it: set one for "
-        'each "person_id" (at most 3 rows used).'
+        "so a cap that protects each row cannot count it: pass privacy_unit='person_id', "
+        "rows_per_unit=3."
     )
     debit(ledger, 1, unit=ROW)
     for unit in (ROW, PERSON):
