@@ -119,9 +119,14 @@ def _say_if_not_private(found: Evaluation) -> None:
 
 
 def _say_if_empty(found: Evaluation) -> None:
-    """Say on stderr why there are no exact figures."""
+    """Say on stderr why there are no figures."""
     if found.rows == 0 and found.epsilon is None:
         say("No row has a class of the model, so there are no figures: check --target.")
+    elif found.rows == 0:
+        say(
+            "By the noisy counts, perhaps no row has a class of the model, so there are no "
+            "figures: check --target, or take a larger --epsilon."
+        )
 
 
 def _say_if_trained(account: AnyAccount, forest: Forest) -> None:
@@ -161,7 +166,8 @@ def _show(found: Evaluation, classes: Sequence[str]) -> None:
         )
         if found.confusion_noise is not None:
             tell(f"Each number of rows has noise of ± {2 * found.confusion_noise:,.0f}.")
-        _say_if_never_predicted(found, classes)
+        if found.rows != 0:
+            _say_if_never_predicted(found, classes)
     if found.by_class:
         show_table(
             ["class", "rows", "predicted correctly", "recall"],
@@ -180,7 +186,9 @@ def _spread(noise: float | None) -> str:
 def _beside(found: Evaluation) -> str:
     """What the accuracy is to be compared with."""
     guess = found.most_frequent
-    return "" if guess is None else f" (always guessing the most frequent class: {number(guess)})"
+    if guess is None or found.accuracy is None:
+        return ""
+    return f" (always guessing the most frequent class: {number(guess)})"
 
 
 def _say_if_never_predicted(found: Evaluation, classes: Sequence[str]) -> None:

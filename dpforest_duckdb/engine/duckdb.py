@@ -78,8 +78,8 @@ class DuckDBEngine(Statements):
         catalog, schema, table, temporary, comment, kind = matches[0]
         if kind == "view":
             raise DpforestError(
-                f'"{name}" is a view, and views have no budget: name the table that it reads (in '
-                "Python also the DataFrame or a query, with a --dataset)."
+                f'"{name}" is a view, and views have no budget: name the table that it reads, '
+                "or in Python pass the DataFrame or the query itself, with a --dataset."
             )
         if fold(schema) == "dpforest":
             raise DpforestError(f'"{name}" is in the schema of the models: name a table of yours.')

@@ -240,7 +240,9 @@ def _headers(files: Sequence[Path]) -> tuple[Header, ...]:
 
 def _header(file: Path) -> Header:
     """The header of a CSV file. Raises `DpforestError` without its text, which may be a row."""
-    refusal = DpforestError(f"The file {file} has no header line with the names of its columns.")
+    refusal = DpforestError(
+        f"The file {file} has no header line with the names of its columns: add one."
+    )
     try:
         with gzip.open(file) if file.suffix.lower() == ".gz" else open(file, "rb") as stream:
             head = stream.read(_HEADER).removeprefix(codecs.BOM_UTF8)

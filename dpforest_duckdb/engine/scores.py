@@ -46,7 +46,7 @@ def _relation_of(con: duckdb.DuckDBPyConnection, rows: Any) -> duckdb.DuckDBPyRe
     if not is_frame(rows):
         raise UsageError(
             "The rows to predict must be a table's name, a DuckDB relation, or a pandas, "
-            "polars or Arrow table."
+            "polars or Arrow table: con.read_parquet(path) makes a relation of a file."
         )
     return _found_by_name(con, rows)
 

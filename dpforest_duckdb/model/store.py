@@ -121,18 +121,23 @@ def load(models: ModelStore, name: str) -> Forest:
             raise DpforestError(named) from None
     if is_model_file(name):
         return load_forest(name)
-    known = ", ".join(f'"{other}"' for other in stored.values()) or "none"
-    raise DpforestError(
-        f'There is no model "{name}" in the database (it has {known}): check --model.'
-    )
+    raise _no_model(name, stored)
 
 
 def drop(models: ModelStore, name: str) -> None:
     """Remove a stored model. Raises `DpforestError` if there is none of this name."""
     stored = _stored(models)
     if name.casefold() not in stored:
-        raise DpforestError(f'There is no model "{name}" in the database: see dpforest models.')
+        raise _no_model(name, stored)
     models.delete(stored[name.casefold()])
+
+
+def _no_model(name: str, stored: dict[str, str]) -> DpforestError:
+    """The refusal of a name that no stored model has."""
+    known = ", ".join(f'"{other}"' for other in stored.values()) or "none"
+    return DpforestError(
+        f'There is no model "{name}" in the database (it has {known}): check --model.'
+    )
 
 
 def _stored(models: ModelStore) -> dict[str, str]:

@@ -284,7 +284,9 @@ def _labels(
     wanted = target or forest.domain.target
     if fold(wanted) not in found:
         near = hint(wanted, info.columns)
-        raise DpforestError(f'There is no column "{wanted}"{near}: name the classes with --target.')
+        raise DpforestError(
+            f'There is no column "{wanted}"{near}: name the column of the classes with --target.'
+        )
     column = found[fold(wanted)]
     labels = bound_labels(forest.domain.classes, column, info.columns[column])
     for attribute in forest.used.values():

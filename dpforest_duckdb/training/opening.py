@@ -66,7 +66,7 @@ def find_rows(con: Any, rows: Rows, trace: Trace | None = None) -> FoundRows:
     if isinstance(rows, Frame):
         return FrameRows(*_source(rows, engine))
     raise UsageError(
-        "The rows to train on must be a table's name, a DuckDB relation, a pandas, polars or Arrow "
+        "The rows must be a table's name, a DuckDB relation, a pandas, polars or Arrow "
         "table, or a pathlib.Path of Parquet or CSV files."
     )
 
@@ -102,7 +102,7 @@ def _of_spark(session: Any, rows: Rows, trace: Trace | None) -> FoundRows:
         spark = SparkEngine(session, trace)
         return SparkTableRows(spark, spark.table(rows))
     raise UsageError(
-        "The rows to train on in Spark must be a table's name, or a pathlib.Path of Parquet files."
+        "The rows in Spark must be a table's name, or a pathlib.Path of Parquet files."
     )
 
 

@@ -193,6 +193,16 @@ def test_evaluate_on_a_capped_table_wants_epsilon_and_debits_it(db: Path) -> Non
     assert "two standard deviations of the noise in a figure\n" in text
 
 
+def test_evaluate_says_that_perhaps_no_row_has_a_class(db: Path) -> None:
+    make(db, "CREATE TABLE nobody AS FROM visits LIMIT 0")
+    shared = ("evaluate", "--db", db, "--model", "risk", "--table", "nobody", "--epsilon", "1")
+    found = (dpforest(*shared, "--unseen") for _ in range(60))  # half of them have noise above 0
+    said = next(said for said in found if "rows      0\n" in said.text)
+    assert "perhaps no row has a class of the model" in said.err
+    assert "rarely above 1/2" not in said.err
+    assert "accuracy  -\n" in said.text
+
+
 def test_evaluate_marks_figures_of_a_model_that_is_not_private(db: Path) -> None:
     made = dpforest(*train(db, "--name", "seeded", "--seed", "1", "--not-private"))
     assert made.code == 0, made.err
