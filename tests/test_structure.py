@@ -61,7 +61,8 @@ def name_of(file: Path) -> str:
 
 def room_of(module: str) -> str:
     """The room of a module; the package itself, which only gives names, has none."""
-    return module.split(".")[1] if "." in module else ""
+    room = module.split(".")[1] if "." in module else ""
+    return "cli" if room == "__main__" else room  # it starts the command
 
 
 FILES = {name_of(file): file for folder in FOLDERS for file in sorted(folder.rglob("*.py"))}

@@ -91,3 +91,24 @@ def test_an_unknown_action_is_named_with_the_known_ones(verb: str) -> None:
     assert '"zzz" is none of these' in said.err
     assert "|" in said.err
     assert "Value error" not in said.err
+
+
+def test_ctrl_c_while_modules_load_gives_no_traceback() -> None:
+    program = (
+        "import sys\n"
+        "class Pressed:\n"
+        "    def find_spec(self, name, *rest):\n"
+        "        if name == 'dpforest_duckdb.cli.train':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Pressed())\n"
+        "from dpforest_duckdb.__main__ import main; main()"
+    )
+    command = [sys.executable, "-c", program, "train"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "Interrupted.\n")
+
+
+def test_the_package_runs_as_a_module() -> None:
+    command = [sys.executable, "-m", "dpforest_duckdb", "--version"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.stdout.startswith("dpforest ")
