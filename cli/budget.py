@@ -19,7 +19,7 @@ from dpforest_duckdb.cli.output import (
     show_table,
     tell,
 )
-from dpforest_duckdb.errors import UsageError
+from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.ledger.refusals import RAISE
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from dpforest_duckdb.ledger.account import Account
     from dpforest_duckdb.ledger.accounts import KeptAccount
     from dpforest_duckdb.ledger.entries import Budget
+
+
+_AMOUNTS = ("cap (ε)", "spent (ε)", "left (ε)", "spent (δ)", "runs")
 
 
 class Action(StrEnum):
@@ -65,8 +68,9 @@ def budget(
     """Cap what may be spent on data, or show what was spent.
 
     Data are a table, data files or a dataset. Without --table, `show` lists the budgets of all
-    tables of a database. `move` transfers the budget of a capped table to the name that the table
-    has now. `retire` records that a capped table was dropped, so that new tables can be debited.
+    tables of a database, with --ledger alone those of a ledger. `move` transfers the budget of a
+    capped table to the name that the table has now. `retire` records that a capped table was
+    dropped, so that new tables can be debited.
 
     \b
     Example:
@@ -82,7 +86,8 @@ def budget(
     if spark is not None:
         _check_spark(db, table, dataset, ledger)
     elif db is None and not of_data:
-        raise UsageError("Name the database or data files with --db, or a --dataset.")
+        _show_ledger(action, table, ledger, as_json)
+        return
     if of_data and (action in (Action.move, Action.retire) or table is not None):
         raise UsageError("--table, move and retire are for tables of a database.")
     place: AbstractContextManager[Any] = (
@@ -217,24 +222,62 @@ def _check_options(
 
 def _show_all(accounts: Sequence[Account], as_json: bool) -> None:
     """An overview of the budgets of several tables."""
-    from dpforest_duckdb.privacy.amounts import ATTO, show
-
     found = [(account.display, account.budget()) for account in accounts]
     if as_json:
         emit({"tables": [{"table": name, **budget.facts()} for name, budget in found]})
         return
-    rows = [
-        [
-            name,
-            show(budget.cap.epsilon) if budget.cap else "none",
-            show(budget.spent_epsilon),
-            "no limit" if budget.left_epsilon is None else show(max(budget.left_epsilon, 0)),
-            show(budget.spent_delta, ATTO),
-            len(budget.entries),
-        ]
-        for name, budget in found
+    show_table(["table", *_AMOUNTS], [[name, *_amounts(budget)] for name, budget in found])
+
+
+def _amounts(budget: Budget) -> list[object]:
+    """The figures of a budget in an overview, in the order of `_AMOUNTS`."""
+    from dpforest_duckdb.privacy.amounts import ATTO, show
+
+    return [
+        show(budget.cap.epsilon) if budget.cap else "none",
+        show(budget.spent_epsilon),
+        "no limit" if budget.left_epsilon is None else show(max(budget.left_epsilon, 0)),
+        show(budget.spent_delta, ATTO),
+        len(budget.entries),
     ]
-    show_table(["table", "cap (ε)", "spent (ε)", "left (ε)", "spent (δ)", "runs"], rows)
+
+
+def _show_ledger(action: Action, table: str | None, file: str | None, as_json: bool) -> None:
+    """An overview of all budgets that a ledger holds: no database is opened."""
+    from dpforest_duckdb.ledger.book import Ledger
+
+    if action is not Action.show or table is not None or file is None:
+        raise UsageError(
+            "Name the database or data files with --db, or a --dataset, or for all budgets of a "
+            "ledger --ledger alone."
+        )
+    ledger = Ledger(file)
+    if not ledger.path.exists():
+        raise DpforestError(f"There is no ledger {file}: check --ledger.")
+    chain = ledger.read()
+    beside = str(ledger.path).removesuffix(".ledger")  # where tables are that have no other place
+    retired = chain.retired()
+    found = [
+        (
+            "retired table" if holder.budget_id in retired else holder.noun,
+            holder.name,
+            beside if holder.where == "" and holder.noun == "table" else holder.where,
+            chain.budget(holder.budget_id),
+        )
+        for holder in chain.holders()
+    ]
+    if as_json:
+        facts = [
+            {"kind": kind, "name": name, "place": place, **budget.facts()}
+            for kind, name, place, budget in found
+        ]
+        emit({"ledger": str(ledger.path), "budgets": facts})
+        return
+    if not found:
+        tell("There is no budget in the ledger.")
+        return
+    shown = ((kind, name, place, *_amounts(budget)) for kind, name, place, budget in found)
+    show_table(["kind", "name", "place", *_AMOUNTS], [list(row) for row in shown])
 
 
 def _show(account: KeptAccount, budget: Budget) -> None:

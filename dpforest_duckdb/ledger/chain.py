@@ -155,20 +155,20 @@ class Chain:
                 return entry.holder.budget_id
         return None
 
+    def holders(self) -> list[Holder]:
+        """Whatever has a budget, as it was last seen; also tables that are retired."""
+        return list({entry.holder.budget_id: entry.holder for entry in self.placed}.values())
+
     def capped(self) -> list[Holder]:
         """Where each holder of a cap was last seen; those that are retired are left out."""
-        last: dict[str, Holder] = {}
-        caps: set[str] = set()
-        retired: set[str] = set()
-        for entry in self.placed:
-            budget_id = entry.holder.budget_id
-            last[budget_id] = entry.holder
-            retired.discard(budget_id)  # a later entry brings a retired table back
-            if isinstance(entry, Retired):
-                retired.add(budget_id)
-            elif isinstance(entry, Cap):
-                caps.add(budget_id)
-        return [holder for budget_id, holder in last.items() if budget_id in caps - retired]
+        caps = {entry.holder.budget_id for entry in self.placed if isinstance(entry, Cap)}
+        wanted = caps - self.retired()
+        return [holder for holder in self.holders() if holder.budget_id in wanted]
+
+    def retired(self) -> set[str]:
+        """The budgets' ids of the tables that are retired: a later entry brings one back."""
+        last = {entry.holder.budget_id: entry for entry in self.placed}
+        return {budget_id for budget_id, entry in last.items() if isinstance(entry, Retired)}
 
     def set_cap(
         self, holder: Holder, epsilon: int, delta: int, unit: PrivacyUnit, *, raise_cap: bool

@@ -69,6 +69,13 @@ class Holder:
         return "dataset" if self.place.startswith(DATASET) else "table"
 
     @property
+    def where(self) -> str:
+        """The file that it is, or is in, or the catalogue of Spark; "" for a dataset."""
+        if self.place.startswith(DATASET):
+            return ""
+        return self.place.removeprefix(FILE).partition("::")[0]
+
+    @property
     def option(self) -> str:
         """The option of the command line that names it."""
         if self.place.startswith(FILE):

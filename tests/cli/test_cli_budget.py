@@ -156,3 +156,28 @@ def test_the_ledger_keeps_the_measure_of_every_query(db: Path) -> None:
     plans = [entry.plan for entry in entries if isinstance(entry, Debit)]
     measures = [{query["measure"] for query in plan} for plan in plans[-3:]]
     assert measures == [{"ε"}, {"ε", "μ²"}, {"ε"}]
+
+
+def test_a_ledger_alone_lists_all_that_it_holds(db: Path, tmp_path: Path) -> None:
+    """Also a table that is retired, which no database has, and datasets whose name is forgotten."""
+    ledger = f"{db}.ledger"
+    before = Path(ledger).read_bytes()
+    refused(dpforest("budget", "--ledger", tmp_path / "none"), "no ledger", "--ledger")
+    assert not (tmp_path / "none").exists()
+    found = dpforest("budget", "--ledger", ledger, "--json").facts
+    assert found["ledger"] == ledger
+    (one,) = found["budgets"]
+    assert (one["kind"], one["name"], one["place"]) == ("table", "visits", str(db))
+    assert (one["spent"], len(one["entries"])) == (1, 1)
+    assert Path(ledger).read_bytes() == before
+    dpforest("budget", "set", "--db", db, "--table", "visits", "--epsilon", "3")
+    make(db, "DROP TABLE visits")
+    assert dpforest("budget", "retire", "--db", db, "--table", "visits").code == 0
+    dpforest("budget", "set", "--dataset", "exports", "--epsilon", "2", "--ledger", ledger)
+    lines = [
+        " ".join(line.split()) for line in dpforest("budget", "--ledger", ledger).out.split("\n")
+    ]
+    assert f"retired table visits {db} 3 1 2 0 1" in lines
+    assert "dataset exports 2 0 2 0 0" in lines
+    for words in (("--table", "visits"), ("set", "--epsilon", "1", "--table", "visits")):
+        refused(dpforest("budget", "--ledger", ledger, *words), "--db", code=2)
