@@ -110,6 +110,13 @@ def _kept(
 ) -> tuple[Scored, list[str] | None]:
     """The table with its named columns, and the columns to keep: None for all of DuckDB's."""
     if columns:
+        known = spellings(columns)
+        for attribute in forest.used.values():
+            if fold(attribute.column) not in known:
+                raise DpforestError(
+                    f'There is no column "{attribute.column}", which the model reads: add it to '
+                    "--columns."
+                )
         types = {fold(a.column): a.type for a in forest.domain.attributes}
         source = Scored(source.name, {name: types.get(fold(name), UNKNOWN) for name in columns})
     if not key:

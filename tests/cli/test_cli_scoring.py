@@ -42,6 +42,8 @@ def test_sql_for_another_engine(db: Path) -> None:
     assert "--columns" in unknown.err
     assert "--key" in unknown.err
     assert dpforest(*model, "sqlite", "--from", "elsewhere", "--key", "id").code == 0
+    few = dpforest(*model, "postgres", "--from", "elsewhere", "--columns", "who")
+    refused(few, "which the model reads: add it to --columns")
     wrong = dpforest(*model, "postgers")
     assert (wrong.code, wrong.out) == (2, "")
     assert 'Did you mean "postgres"?' in wrong.err
