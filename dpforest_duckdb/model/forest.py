@@ -160,11 +160,11 @@ def load_forest(path: str | Path) -> Forest:
             )
         text = file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise DpforestError(
-            f"The model file {path} cannot be read, because there is no such file: check --model."
-        ) from None
+        raise DpforestError(f"There is no model file {path}: check its name and folder.") from None
     except (OSError, UnicodeDecodeError):
-        raise DpforestError(f"The model file {path} cannot be read: check --model.") from None
+        raise DpforestError(
+            f"The model file {path} cannot be read: check that it is one, and its permissions."
+        ) from None
     try:
         return Forest.from_json(text)
     except DpforestError as error:

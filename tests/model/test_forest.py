@@ -182,7 +182,7 @@ def test_files_are_written_whole_or_not_at_all(forest: Forest, tmp_path: Path) -
     with pytest.raises(DpforestError, match="is not a file"):
         forest.save(tmp_path / "m.json")
     assert [p.name for p in tmp_path.iterdir() if "m.json" in p.name] == ["m.json"]
-    with pytest.raises(DpforestError, match="cannot be read"):
+    with pytest.raises(DpforestError, match="There is no model file"):
         load_forest(tmp_path / "missing.json")
 
 
