@@ -22,9 +22,9 @@ from itertools import pairwise
 import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
-from dpforest_duckdb.engine.base import MIXTURE_PARTS, CodedRows
+from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.learners.growth import one_split
-from dpforest_duckdb.learners.mixtures import draw_mixture, weighed
+from dpforest_duckdb.learners.mixtures import weighed, weighed_by_rows
 from dpforest_duckdb.postprocess.discriminant import Moments, discriminant, noise_of_log_odds
 from dpforest_duckdb.postprocess.voting import integer_votes, intercept
 from dpforest_duckdb.privacy.plan import PlannedQuery
@@ -36,7 +36,6 @@ from dpforest_duckdb.splits.positions import REACH
 from dpforest_duckdb.tree import SCALE, Tree
 
 UNRATED = 14  # the weight of sums that no row has rated, in units of 1 / MIXTURE_PARTS
-MIXTURES = tuple((MIXTURE_PARTS, weight) for weight in (20, UNRATED, 10, 7, 5, 3, 1))
 
 
 def release_means(rows: CodedRows, context: TrainingContext) -> Grown:
@@ -64,8 +63,7 @@ def release_means(rows: CodedRows, context: TrainingContext) -> Grown:
     if accountant.plan.query("products"):
         return Grown([start, *trees])
     if accountant.plan.query("mixture"):
-        _, parts = MIXTURES[draw_mixture([[start], trees], MIXTURES, rows, context)]
-        return Grown([start, *(weighed(tree, parts) for tree in trees)])
+        return Grown(weighed_by_rows(start, trees, rows, context))
     summed = [start, *(weighed(tree, UNRATED) for tree in trees)]
     return Grown([weighed(tree, UNRATED) for tree in summed])
 

@@ -26,6 +26,8 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.learners.candidate_bins import BinCandidates, DrawnBins, own_bins
 from dpforest_duckdb.learners.growth import Growth
+from dpforest_duckdb.learners.mixtures import weighed_by_rows
+from dpforest_duckdb.postprocess.log_odds import log_odds
 from dpforest_duckdb.privacy.noise import laplace_deviation
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.progress import Event, Phase
@@ -178,9 +180,11 @@ def release_in_groups(
 
 
 def informative_tables(rule: ScoreRule) -> Learner:
-    """Tables of the drawn attributes, or of all; then a noisy histogram of sums, if it is planned.
+    """Tables of the drawn attributes, or of all; then a noisy histogram of sums, or a weight of
+    their log-odds that the rows choose, if one of these is planned.
 
-    `rule` gives the sums: votes at the trees' leaves.
+    `rule` gives the sums of the histogram: votes at the trees' leaves. With a weight, the trees
+    have votes already.
     """
 
     def grow(rows: CodedRows, context: TrainingContext) -> Grown:
@@ -193,6 +197,9 @@ def informative_tables(rule: ScoreRule) -> Learner:
         kept = np.array(drawn)[fits].tolist()
         growth = Growth(request.domain.cells, max(roots, len(kept)), len(request.domain.classes))
         trees = trees_of(release_in_groups(private, kept, context), request, kept, growth)
+        if accountant.plan.query("mixture"):
+            start, *added = log_odds(Grown(trees), request, accountant.plan)
+            trees = weighed_by_rows(start, added, rows, context)
         if not accountant.plan.query("scores"):
             return Grown(trees, limited=len(drawn) - len(kept))
         context.observe(Event(Phase.COMPARE_SUMS))

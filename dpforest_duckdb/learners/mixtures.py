@@ -21,6 +21,7 @@ from dpforest_duckdb.tree import Tree
 
 RATED_ROWS = 2**14  # about this many rows give points, if there are so many
 ABOVE_NOISE = 2**10  # or about this many times the noise of the draw, if that is more
+WEIGHTS = (20, 14, 10, 7, 5, 3, 1)  # of sums of log-odds, in units of 1 / MIXTURE_PARTS
 
 
 def draw_mixture(
@@ -34,6 +35,19 @@ def draw_mixture(
     request, cost = context.request, context.accountant.spend("mixture")
     points = rows.rate_mixtures(models, mixtures, one_in(request, cost))
     return draw_best(points, cost, POINTS * request.rows_per_unit, context.randomness.bits)
+
+
+def weighed_by_rows(
+    start: Tree, added: Sequence[Tree], rows: CodedRows, context: TrainingContext
+) -> list[Tree]:
+    """The trees, with the votes of those `added` times one of WEIGHTS, which the rows choose.
+
+    A sum of log-odds counts correlated attributes twice, so it needs a weight of at most 1. `start`
+    votes for all rows and has none. It costs the budget of the query "mixture".
+    """
+    mixtures = [(MIXTURE_PARTS, weight) for weight in WEIGHTS]
+    weight = WEIGHTS[draw_mixture([[start], added], mixtures, rows, context)]
+    return [start, *(weighed(tree, weight) for tree in added)]
 
 
 def one_in(request: Request, cost: int) -> int:

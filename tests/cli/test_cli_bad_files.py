@@ -88,7 +88,11 @@ def test_a_corrupt_model(db: Path, tmp_path: Path) -> None:
             ("rules", "--model", file),
         ):
             refused(dpforest(*verb), *words)
-    refused(dpforest("rules", "--model", tmp_path / "no.json"), "There is no model file", "check its name")
+    refused(
+        dpforest("rules", "--model", tmp_path / "no.json"),
+        "There is no model file",
+        "check its name",
+    )
     refused(dpforest("rules", "--model", "zzz", "--db", db), '"zzz"', '"risk"', "--model")
     assert state(db) == before
 

@@ -49,7 +49,7 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import adaptation, find
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto import AUTO, pick
-from dpforest_duckdb.recipes.ours.auto_rules import signal
+from dpforest_duckdb.recipes.ours.auto_rules import PURE, signal
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.positions import REACH
 from dpforest_duckdb.training.evaluate import evaluate
@@ -293,7 +293,7 @@ def test_the_mechanisms_are_given_what_the_plan_says(
     delta: int,
     rows_per_unit: int,
 ) -> None:
-    fill(con, 6000, 2)
+    fill(con, 12_000, 2)
     con.execute("ALTER TABLE t ADD COLUMN u INTEGER")
     con.execute("UPDATE t SET u = rowid // 3")
     given, mechanisms, draw = record(monkeypatch, medians), set[Mechanism](), Mechanism.draw
@@ -303,7 +303,8 @@ def test_the_mechanisms_are_given_what_the_plan_says(
     run, forest = boosted(con, public(), delta, rows_per_unit, tmp_path)
     assert mechanisms == {EXPONENTIAL}, "permute-and-flip costs four times as much in μ²"
     measure = GAUSSIAN_DP if delta else PURE_DP
-    settled = find("boosted").plan(_seen(counted(run.request, forest)))
+    about = replace(counted(run.request, forest), rows=4000 * rows_per_unit)  # that are used
+    settled = find("boosted").plan(about)  # which changes far from here
     counts = [query.total for query in settled.queries if query.purpose in ROW_COUNTS]
     bins, sweep = settled.query("bins"), settled.query("sweep")
     assert bins is not None
@@ -556,6 +557,7 @@ SIZES: dict[int, list[tuple[float, tuple[int, int, int, int]]]] = {
     DELTA: [(constants.ENOUGH, (3, 1, 16, 4)), (constants.AMPLE, (4, 2, 64, 4))],
     0: [(constants.AMPLE, (3, 2, 0, 4))],
 }
+TWO_CLASSES = {constants.ENOUGH: PURE * constants.ENOUGH}  # with a δ they need a stronger signal
 DEEP_SIZE = {DELTA: (5, 2, 64, 6), 0: (5, 1, 16, 6)}
 FINEST_SIZE = {DELTA: (6, 2, 64, 6), 0: (6, 1, 12, 8)}  # at ten times the signal
 
@@ -589,7 +591,8 @@ def test_trees_are_more_and_deeper_with_a_stronger_signal(
         shares = counts / counts.sum()
         mixed = (1 - (shares**2).sum()) / (1 - 1 / classes)
         clear = signal(request) * (mixed if delta else 1)
-        below = (size for limit, size in SIZES[delta] if clear < limit * times)
+        limits = TWO_CLASSES if classes == 2 else {}
+        below = (size for limit, size in SIZES[delta] if clear < limits.get(limit, limit) * times)
         finest = signal(request) * mixed >= 10 * constants.AMPLE * times
         assert size == next(below, (FINEST_SIZE if finest else DEEP_SIZE)[delta])
         found.append(size)

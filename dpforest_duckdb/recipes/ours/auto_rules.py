@@ -23,11 +23,14 @@ from dpforest_duckdb.request import Learner, Request
 from dpforest_duckdb.splits import positions
 
 LEAST_PART = Fraction(1, 1000)  # of a budget, for a choice
-PURE = 3  # boosting of two classes without a δ, and private medians, start at PURE · ENOUGH
+# boosting of two classes without a δ starts at PURE · ENOUGH, its random trees with a δ pay there,
+# and so do private medians
+PURE = 3
 GAIN = 1.1  # a δ lets boosting start early if it makes the noise of a sweep so much smaller
 LATE = 3  # the start is LATE times higher if most attributes are not numeric
 FINER = 10  # times the signal of deep random trees, for finer bins and still deeper trees
 FEWEST, MOST = 4, 32  # bins; joint tables may have fewer
+MOST_RATED = 2**12  # trees times classes whose sums rows rate: more make a statement too large
 # with at least so many classes, class means are tried before tables of a few attributes
 MANY_CLASSES = 6
 
@@ -178,6 +181,11 @@ def above_noise(figures: int, request: Request) -> bool:
 def models_differ(request: Request) -> bool:
     """Whether the rows can tell models of the same tables apart, in a choice."""
     return strength(request) >= constants.AMPLE
+
+
+def few_sums(request: Request) -> bool:
+    """Whether a statement can rate the sums of the trees of one split that are requested."""
+    return request.trees * classes_in(request) <= MOST_RATED
 
 
 def choice_part(request: Request) -> Fraction:

@@ -19,6 +19,8 @@ from dpforest_duckdb.postprocess.pipeline import as_grown
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, share
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto_rules import (
+    PURE,
+    classes_in,
     deep_trees_pay,
     finer_bins_pay,
     mixed,
@@ -70,10 +72,11 @@ def _random_trees_pay(request: Request) -> bool:
     are.
 
     With one, rows count in proportion to how `mixed` the classes are: if some are rare, gradients
-    vary less.
+    vary less. Two classes need PURE times the signal of several.
     """
     if request.squared_mu:
-        return signal(request) * mixed(request) >= constants.ENOUGH
+        needed = constants.ENOUGH * (PURE if classes_in(request) == 2 else 1)
+        return signal(request) * mixed(request) >= needed
     return deep_trees_pay(request)
 
 

@@ -25,7 +25,6 @@ from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits import positions
 
 WINDOWS, SQUARES, PAIRS = 20, 5, 25  # percent of the budget after the number of rows
-MOST_RATED = 2**12  # attributes times classes whose sums rows rate: more make a statement too large
 MOST_PRODUCTS = 2**15  # of pairs of positions: the sums of more take too many statements
 
 
@@ -64,8 +63,7 @@ def _in_measure(request: Request, measure: Measure) -> Plan:
         whole = _planned(request, measure, {"products": PAIRS})
         if auto_rules.noise_of_products(LEARNER, whole, request) <= constants.CLEAN:
             return whole
-    few = len(request.domain.attributes) * len(request.domain.classes) <= MOST_RATED
-    rated = few and auto_rules.models_differ(request)
+    rated = auto_rules.few_sums(request) and auto_rules.models_differ(request)
     chosen = 100 * auto_rules.choice_part(request) if rated else 0
     return _planned(request, measure, {"squares": SQUARES, "mixture": chosen})
 

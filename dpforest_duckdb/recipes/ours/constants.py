@@ -20,8 +20,9 @@ TABLES = 0.18
 # rest is for their tables
 CHOICE = 40
 CHECK = 10  # percent of ε for a histogram of two sums, and for a choice of models by few rows
-# the strength of a leaf of a greedy tree, and with a δ the signal for a second sweep of boosting;
-# without a δ, boosting of two classes starts at three times ENOUGH, where private medians pay too
+# the strength of a leaf of a greedy tree, and with a δ the signal for a second sweep of boosting,
+# three times that with two classes; without a δ, boosting of two classes starts at three times
+# ENOUGH, where private medians pay too
 ENOUGH = 100
 # the strength from which rows choose a model, and the signal for deep random trees; without a δ,
 # boosting of several classes starts at three times AMPLE

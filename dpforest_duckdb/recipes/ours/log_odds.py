@@ -19,26 +19,40 @@ from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto_rules import (
     FEWEST,
     MOST,
+    choice_part,
     classes_in,
     draw_percent,
+    few_sums,
+    leaves,
     strength,
     tables_wanted,
     with_histogram,
 )
 from dpforest_duckdb.recipes.recipe import Adaptation, recipe_of_tables
 from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
-from dpforest_duckdb.request import Request
+from dpforest_duckdb.request import Grown, Request
+from dpforest_duckdb.tree import Tree
 
 # up to RANKED trees, each gets FADING times the share of the one before
 RANKED, FADING = 4, Fraction(7, 10)
 
 
 def plan(request: Request) -> Plan:
-    """A noisy number of rows, the attributes, their tables, and sums if these are to be fitted."""
-    sums = request.epsilon * constants.CHECK // 100 if sums_are_fitted(request) else 0
-    rest = request.epsilon - count_cost(request) - sums
-    scores = (counting("scores", (sums,)),) if sums else ()
-    return Plan((*preliminary_queries(request), *drawn_tables(request, rest), *scores))
+    """A noisy number of rows, the attributes, their tables, and what their sums are checked by."""
+    rest = request.epsilon - count_cost(request)
+    checks = _checks(request, rest)
+    tables = rest - sum(query.total for query in checks)
+    return Plan((*preliminary_queries(request), *drawn_tables(request, tables), *checks))
+
+
+def _checks(request: Request, rest: int) -> tuple[PlannedQuery, ...]:
+    """A histogram of sums that are to be fitted, a choice of the weight of others, or neither."""
+    if sums_are_fitted(request):
+        return (counting("scores", (request.epsilon * constants.CHECK // 100,)),)
+    if sums_are_weighed(request):
+        how = PERMUTE_AND_FLIP.on("points")
+        return (PlannedQuery("mixture", how, (int(rest * choice_part(request)),)),)
+    return ()
 
 
 def drawn_tables(request: Request, whole: int) -> tuple[PlannedQuery, ...]:
@@ -78,6 +92,20 @@ def sums_are_fitted(request: Request) -> bool:
     return classes_in(request) == 2 and rows >= math.sqrt(2)
 
 
+def sums_are_weighed(request: Request) -> bool:
+    """Whether the rows choose a weight of the sums: from rows for two leaves of a tree on.
+
+    Sums of two classes are fitted instead.
+    """
+    enough = leaves(request) >= 2 and few_sums(request)
+    return classes_in(request) > 2 and request.trees > 1 and enough
+
+
+def finish(grown: Grown, request: Request, plan: Plan) -> list[Tree]:
+    """Log-odds as votes; the learner has made them if the rows have chosen a weight."""
+    return grown.trees if plan.query("mixture") else log_odds(grown, request, plan)
+
+
 def adapt(histogram: Integers, request: Request) -> Request:
     """Trees and bins by strength, from noisy class counts of all rows, minus CAUTION deviations."""
     seen = with_histogram(histogram, request)
@@ -101,5 +129,5 @@ LOG_ODDS = recipe_of_tables(
         asks_strongest=True,
         draws_bins=True,
     ),
-    finish=log_odds,
+    finish=finish,
 )
