@@ -103,7 +103,7 @@ def sums_are_weighed(request: Request) -> bool:
 
 def finish(grown: Grown, request: Request, plan: Plan) -> list[Tree]:
     """Log-odds as votes; the learner has made them if the rows have chosen a weight."""
-    return grown.trees if plan.query("mixture") else log_odds(grown, request, plan)
+    return list(grown.trees) if plan.query("mixture") else log_odds(grown, request, plan)
 
 
 def adapt(histogram: Integers, request: Request) -> Request:
