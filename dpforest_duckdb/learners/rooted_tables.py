@@ -20,7 +20,7 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.engine.base import CodedRows
+from dpforest_duckdb.engine.base import MIXTURE_PARTS, CodedRows
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.learners.joint_tables import joint_tables_deviation
 from dpforest_duckdb.learners.mixtures import draw_mixture, weighed
@@ -33,9 +33,7 @@ from dpforest_duckdb.splits.table_codes import release, vectors_of
 from dpforest_duckdb.tree import Tree
 
 DAMPED = 13  # a weight of naive Bayes, which is overconfident if attributes are correlated
-# weights in units of 1 / MIXTURE_PARTS: of the class shares below the roots, of what attributes add
-# to them by naive Bayes, and of the other model
-MIXTURES = ((20, 20, 0), (20, DAMPED, 0), (20, 8, 0), (0, 0, 20))
+WEIGHTS = (MIXTURE_PARTS, DAMPED, 8)  # of naive Bayes, in units of 1 / MIXTURE_PARTS
 Roots = Callable[[Request], Sequence[int]]
 
 
@@ -44,8 +42,8 @@ def rooted_tables(roots: Roots) -> Learner:
 
     def grow(rows: CodedRows, context: TrainingContext) -> Grown:
         tables = _released(rows, context, roots(context.request))
-        (shares, *added), other = (_trees(tables, model) for model in models(tables))
-        return Grown(_drawn([[shares], added, other], rows, context))
+        (shares, *added), *others = (_trees(tables, model) for model in models(tables))
+        return Grown(_drawn([[shares], added, *others], rows, context))
 
     return Learner(grow, trees_at_once=lambda request: 1, noise={"tables": joint_tables_deviation})
 
@@ -105,8 +103,13 @@ def _drawn_roots(
 def _drawn(
     parts: Sequence[Sequence[Tree]], rows: CodedRows, context: TrainingContext
 ) -> list[Tree]:
-    """The trees of a mixture, with their weights, drawn by the rows' points."""
-    weights = MIXTURES[draw_mixture(parts, MIXTURES, rows, context)]
+    """The trees of a mixture, with their weights, drawn by the rows' points.
+
+    `parts` are the class shares below the roots, what attributes add to them by naive Bayes, and
+    other models.
+    """
+    mixtures = _mixtures(len(parts) - 2)
+    weights = mixtures[draw_mixture(parts, mixtures, rows, context)]
     return [
         weighed(tree, weight)
         for trees, weight in zip(parts, weights, strict=True)
@@ -115,18 +118,28 @@ def _drawn(
     ]
 
 
+def _mixtures(others: int) -> list[tuple[int, ...]]:
+    """Naive Bayes with each of WEIGHTS, which the class shares do not have, or one other model."""
+    alone = np.eye(others, dtype=np.int64) * MIXTURE_PARTS
+    return [
+        *((MIXTURE_PARTS, weight, *[0] * others) for weight in WEIGHTS),
+        *((0, 0, *weights) for weights in alone.tolist()),
+    ]
+
+
 def _trees(tables: ChildTables, model: Model) -> list[Tree]:
-    """A tree with each child's log-odds of the classes, and one per attribute; all below the roots.
+    """A tree with each child's log-odds of the classes, and one for each attribute of the model;
+    all below the roots.
 
     Rows whose root has a value that the domain does not describe get the shares of all rows.
     """
     odds = np.stack([child.start for child in model.children])
     totals, noise = tables.totals, tables.noise_of_totals
     grown = [_tree(tables.domain, tables.roots, totals, noise, odds, model.otherwise)]
-    for number, attribute in enumerate(tables.attributes):
-        path = [*tables.roots, attribute]
+    for number, place in enumerate(model.places):
+        path = [*tables.roots, tables.attributes[place]]
         added = np.stack([child.added[number] for child in model.children])
-        counts, noise = tables.counts[number], tables.noise[number]
+        counts, noise = tables.counts[place], tables.noise[place]
         grown.append(_tree(tables.domain, path, counts, noise, added))
     return grown
 

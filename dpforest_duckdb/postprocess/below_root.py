@@ -19,6 +19,7 @@ import numpy as np
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.postprocess.additive import (
+    LEAST,
     Odds,
     iterative_proportional_fit,
     naive_bayes,
@@ -29,6 +30,7 @@ from dpforest_duckdb.privacy.noise import LEAST_VARIANCE
 from dpforest_duckdb.splits.table_codes import code_of
 
 EMPTY = 1e-3  # the part of all rows that is spread over all cells, so that each has weight
+FEW = (1, 2, 4)  # strongest attributes, for models of these alone
 FITS: tuple[Callable[[Floats, Sequence[Floats], Sequence[Floats]], Odds], ...] = (
     naive_bayes,
     iterative_proportional_fit,
@@ -60,8 +62,12 @@ class ChildTables:
 
 @dataclass(frozen=True)
 class Model:
-    """Log-odds of each child, of the tables' attributes; `otherwise[class]` of rows in no child."""
+    """Log-odds of each child, and `otherwise[class]` of rows in no child.
 
+    `places` are those of the model's attributes among the tables' attributes.
+    """
+
+    places: tuple[int, ...]
     children: tuple[Odds, ...]
     otherwise: Floats
 
@@ -95,13 +101,32 @@ class _Shares:
 
 
 def models(tables: ChildTables) -> list[Model]:
-    """Two models of the same tables: naive Bayes, then an iterative proportional fit."""
+    """Models of the same tables: naive Bayes, an iterative proportional fit, then naive Bayes of
+    the FEW attributes that say most, for each number below that of all.
+    """
     prior, starts, shares = _estimated(tables)
-    given = [
-        (start, [each.of[child] for each in shares], [each.parts[child] for each in shares])
-        for child, start in enumerate(starts)
-    ]
-    return [Model(tuple(fit(*child) for child in given), np.log(prior)) for fit in FITS]
+    strongest = np.argsort([-_information(each) for each in shares], kind="stable").tolist()
+    fits = [(fit, list(range(len(shares)))) for fit in FITS]
+    fits += [(naive_bayes, strongest[:few]) for few in FEW if few < len(shares)]
+    found = []
+    for fit, places in fits:
+        used = [shares[place] for place in places]
+        children = tuple(
+            fit(start, [each.of[child] for each in used], [each.parts[child] for each in used])
+            for child, start in enumerate(starts)
+        )
+        found.append(Model(tuple(places), children, np.log(prior)))
+    return found
+
+
+def _information(shares: _Shares) -> float:
+    """How much an attribute says about the class below the roots: their mutual information, in
+    nats, by its estimated class shares.
+    """
+    parts = shares.parts[..., None] * shares.of
+    nodes = parts.sum(axis=1, keepdims=True) / shares.parts.sum(axis=1)[:, None, None]
+    ratio = np.maximum(shares.of, LEAST) / np.maximum(nodes, LEAST)
+    return float((parts * np.log(ratio)).sum())
 
 
 def _estimated(tables: ChildTables) -> tuple[Floats, Floats, list[_Shares]]:

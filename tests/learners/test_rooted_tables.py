@@ -17,13 +17,14 @@ from dpforest_duckdb.domain.types import VARCHAR
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners import rooted_tables
+from dpforest_duckdb.learners.rooted_tables import _mixtures
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.postprocess.additive import (
     iterative_proportional_fit,
     naive_bayes,
     without_interaction,
 )
-from dpforest_duckdb.postprocess.below_root import ChildTables, models
+from dpforest_duckdb.postprocess.below_root import FEW, ChildTables, models
 from dpforest_duckdb.postprocess.class_shares import shares_around
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import NANO
@@ -203,6 +204,58 @@ def exclusive_or() -> ChildTables:
     return ChildTables(public((2, 2, 2), 2), [0, 1], [2], totals, noisy, [4.0], 4.0)
 
 
+def informative(sizes: Sequence[int]) -> ChildTables:
+    """Two classes and attributes of two values without roots; an attribute says more the more rows
+    its values have in one class each.
+    """
+    totals = np.array([[1000, 1000]])
+    counts = [np.array([[[500 + more, 500 - more], [500 - more, 500 + more]]]) for more in sizes]
+    domain = public([2] * len(sizes), 2)
+    return ChildTables(domain, [], list(range(len(sizes))), totals, counts, [2.0] * len(sizes), 2.0)
+
+
+def test_models_of_few_attributes_have_those_that_say_most() -> None:
+    whole, fitted, *few = models(informative([10, 300, 0, 90, 20, 200, 50, 5, 0, 30]))
+    assert whole.places == fitted.places == tuple(range(10))
+    assert [model.places for model in few] == [(1,), (1, 5), (1, 5, 3, 6)]
+    for model in few:
+        (alone,), (all_of_them,) = model.children, whole.children
+        ahead = alone.added[0][:, 1] - alone.added[0][:, 0]
+        assert ahead[0] < -1 < 1 < ahead[1]
+        assert len(alone.added) == len(model.places)
+        assert len(all_of_them.added) == 10
+    assert len(models(informative([10, 300]))) == 3, "two attributes are all"
+
+
+def test_a_mixture_is_naive_bayes_with_a_weight_or_another_model_alone() -> None:
+    weighed = [(20, 20, 0, 0), (20, 13, 0, 0), (20, 8, 0, 0)]
+    assert _mixtures(2) == [*weighed, (0, 0, 20, 0), (0, 0, 0, 20)]
+
+
+def test_a_model_of_few_attributes_reads_these_and_the_roots_alone(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first such model is drawn: the other columns are not needed to score."""
+    names = [f"a{n}" for n in range(12)]
+    columns = ", ".join(
+        f"CASE WHEN hash(i, {n}) % 16 < {n + 1} THEN 'x' ELSE c END AS {name}"
+        for n, name in enumerate(names)
+    )
+    con.execute(
+        f"CREATE TABLE t AS SELECT {columns}, c FROM (SELECT i, 'xyz'[1 + i // 16 % 3] AS c "
+        "FROM range(48000) r(i))"
+    )
+    first = len(rooted_tables.WEIGHTS) + 1  # after the fitted model
+    monkeypatch.setattr(rooted_tables, "draw_mixture", lambda *_: first)
+    attributes = tuple(Attribute(name, "categorical", tuple("xyz")) for name in names)
+    forest = fit(
+        con, "t", domain=Domain(attributes, "c", tuple("xyz")), recipe="rooted-tables", epsilon=2
+    )
+    assert len(forest.trees) == 1 + FEW[0]
+    assert len(forest.used) == 2 + FEW[0]
+    assert "a0" in {each.column for each in forest.used.values()}, "it says most"
+
+
 def test_models_below_two_roots_learn_what_neither_root_shows_alone() -> None:
     found = models(exclusive_or())
     for model in found:
@@ -241,7 +294,7 @@ def test_an_exclusive_or_is_learnt_and_one_of_the_models_drawn(
     assert forest.votes(corners).argmax(axis=1).tolist() == [1, 0, 0, 1]
 
 
-@pytest.mark.parametrize("mixture", range(len(rooted_tables.MIXTURES)))
+@pytest.mark.parametrize("mixture", range(len(rooted_tables.WEIGHTS) + 1))
 def test_a_smaller_weight_of_attributes_leaves_the_class_shares_as_they_are(
     con: duckdb.DuckDBPyConnection,
     fit: Callable[..., Forest],
