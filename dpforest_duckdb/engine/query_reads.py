@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import duckdb
 
-from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.parquet_folders import refuse_any_folders
 from dpforest_duckdb.errors import DpforestError
 
 # table functions that read no table of DuckDB; others may, as json_execute_serialized_sql does
@@ -37,9 +36,6 @@ _NO_TABLES = {"READ_PARQUET", "PARQUET_SCAN", "RANGE", "GENERATE_SERIES", "DUMMY
 # objects of Python; what reads tables of other systems ends in _SCAN too
 _OBJECTS = {"PANDAS_SCAN", "ARROW_SCAN", "PYTHON_ARROW_SCAN"}
 _NOWHERE: dict[str, list[str]] = {"path": []}
-# a path in quotes with a wildcard in a folder, and arguments that say what folders' names are
-_ANY_FOLDER = re.compile(r"""(['"])(?:(?!\1).)*[*?\[](?:(?!\1).)*[/\\](?:(?!\1).)*\1""", re.DOTALL)
-_DECLARED_FOLDERS = re.compile(r"hive_types|hive_partitioning\W+(false|0)", re.IGNORECASE)
 
 
 def scanned_table(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> TableInfo | None:
@@ -164,12 +160,8 @@ def refuse_unreadable(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -
             "one row may change how all are read: pass a CSV file as a pathlib.Path and a "
             "DataFrame itself, or load the rows into a table with declared types."
         )
-    if read & {"READ_PARQUET", "PARQUET_SCAN"} and _guesses_folders(engine, sql):
-        raise DpforestError(
-            "The query reads Parquet files in any folders, and the name of one, such as "
-            "day=unknown, may change the type of a column: set hive_types for such columns in "
-            "read_parquet, or hive_partitioning = false."
-        )
+    if read & {"READ_PARQUET", "PARQUET_SCAN"}:
+        refuse_any_folders(engine, sql)
     if locked and reads_files(engine, relation):
         raise DpforestError(
             "The settings of the connection are locked, so DuckDB does not say what the query "
@@ -200,23 +192,6 @@ def _functions(engine: DuckDBEngine, sql: str, *, locked: bool) -> set[str]:
         raise DpforestError(
             "The query is too deeply nested to see what it reads: store parts of it in tables."
         ) from None
-
-
-def _guesses_folders(engine: DuckDBEngine, sql: str) -> bool:
-    """Whether a query, or a view or macro that it may use, takes columns from any folders' names.
-
-    DuckDB takes the types of such columns from all names together.
-    """
-    defined = engine.run(
-        "SELECT view_name, sql FROM system.main.duckdb_views() WHERE NOT internal UNION ALL "
-        "SELECT function_name, macro_definition FROM system.main.duckdb_functions() "
-        "WHERE NOT internal AND function_type = 'table_macro'"
-    )
-    texts, others = [sql], [(fold(name), text) for name, text in defined]
-    for text in texts:  # it grows
-        texts += [found for name, found in others if name in fold(text)]
-        others = [(name, found) for name, found in others if name not in fold(text)]
-    return any(_ANY_FOLDER.search(each) and not _DECLARED_FOLDERS.search(each) for each in texts)
 
 
 def _has_parameters(engine: DuckDBEngine, sql: str) -> bool:

@@ -170,6 +170,24 @@ def test_a_query_whose_types_follow_from_the_values_is_refused(query: str, tmp_p
         ("FROM read_parquet('{}/rows/*/*.parquet', hive_types = {{'day': 'VARCHAR'}})", False),
         ("FROM read_parquet('{}/rows/*/*.parquet', hive_partitioning = false)", False),
         ("FROM '{}/rows/day=2024-1-1/*.parquet'", False),
+        ("FROM read_parquet('{}/rows')", True),
+        ("FROM read_parquet('{}/rows/**')", True),
+        ("FROM read_parquet('{}/rows/*' || '/a.parquet')", True),
+        ("FROM read_parquet($${}/rows/*/a.parquet$$)", True),
+        ("FROM read_parquet(E'{}/rows/\\x2A/a.parquet')", True),
+        ("FROM read_parquet('{}/rows/*/*.parquet', hive_types_autocast = true)", True),
+        ("FROM read_parquet('{}/rows/*/*.parquet', hive_types_autocast = false)", False),
+        ("FROM '{}/rows/*/*.parquet' -- hive_types", True),
+        ("FROM usual()", True),
+        ("FROM read_parquet(pattern())", True),
+        ('FROM "it is ""AS x"', True),
+        ('FROM query(\'FROM "it is ""AS x"\')', True),
+        ("FROM query_table('Fi' || 'les')", True),
+        ("FROM query_table('main.files')", True),
+        ("SELECT f.* FROM '{}/rows/day=2024-1-1/a.parquet' AS f LEFT JOIN \"u.v\" ON false", False),
+        ("SELECT *, 'a*b/c' AS c FROM '{}/rows/day=2024-1-1/a.parquet'", False),
+        ("SELECT *, 'a' AS b, 2*3/4 AS c, 'd' AS e FROM '{}/rows/day=2024-1-1/a.parquet'", False),
+        ("SELECT *, 1 AS files FROM '{}/rows/day=2024-1-1/a.parquet' /* it's */", False),
     ],
 )
 def test_no_folder_may_change_the_type_of_a_column(
@@ -183,6 +201,12 @@ def test_no_folder_may_change_the_type_of_a_column(
         con.execute(f"COPY t TO '{folder}/a.parquet'")
     con.execute(f"CREATE VIEW Files AS FROM read_parquet('{tmp_path}/rows/*/*.parquet')")
     con.execute("CREATE MACRO found(p) AS TABLE FROM read_parquet(p || '/rows/*/*.parquet')")
+    con.execute(f"CREATE MACRO pattern() AS '{tmp_path}/rows/*/*.parquet'")
+    con.execute(
+        f"CREATE MACRO usual(p := '{tmp_path}/rows/*/*.parquet') AS TABLE FROM read_parquet(p)"
+    )
+    con.execute('CREATE VIEW "it is ""AS x" AS FROM files')
+    con.execute('CREATE TABLE "u.v" (u INTEGER)')
     rows = con.sql(query.format(tmp_path))
     if guessed:
         with pytest.raises(DpforestError, match="may change the type of a column: set hive_types"):
@@ -190,6 +214,24 @@ def test_no_folder_may_change_the_type_of_a_column(
         assert not debits(book)
     else:
         assert fitted(con, rows, ledger=book, dataset="d").private
+
+
+def test_a_deep_query_of_files_is_refused(tmp_path: Path) -> None:
+    con, book = database(tmp_path), tmp_path / "ledger"
+    con.execute(f"COPY t TO '{tmp_path}/a.parquet'")
+    deep = f"SELECT * REPLACE ({'+'.join(['size'] * 900)} AS size) FROM '{tmp_path}/a.parquet'"
+    with pytest.raises(DpforestError, match="too deeply nested"):
+        fitted(con, con.sql(deep), ledger=book, dataset="d")
+
+
+def test_a_relation_of_python_hides_no_path(tmp_path: Path) -> None:
+    con, book = database(tmp_path), tmp_path / "ledger"
+    (tmp_path / "day=1").mkdir()
+    con.execute(f"COPY t TO '{tmp_path}/day=1/a.parquet'")
+    files = con.sql(f"FROM '{tmp_path}/*/a.parquet'")  # noqa: F841  the query reads it
+    with pytest.raises(DpforestError, match="does not say which files: give a query that has"):
+        fitted(con, con.sql("FROM files"), ledger=book, dataset="d")
+    assert not debits(book)
 
 
 @pytest.mark.parametrize("hidden", ["a temporary view", "a registered frame", "another schema"])
