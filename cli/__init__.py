@@ -90,7 +90,7 @@ def main() -> None:
         if signal.getsignal(stop) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(stop, interrupt)  # nothing is left behind
     try:
-        app()
+        app(prog_name="dpforest")  # also as a module: the shell completes this name
     except KeyboardInterrupt:  # before a command began, which has a sentence of its own
         print("Interrupted.", file=sys.stderr)
         sys.exit(130)

@@ -112,3 +112,6 @@ def test_the_package_runs_as_a_module() -> None:
     command = [sys.executable, "-m", "dpforest_duckdb", "--version"]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.stdout.startswith("dpforest ")
+    command[-1] = "--help"
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.stdout.startswith("Usage: dpforest [OPTIONS]")
