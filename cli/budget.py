@@ -255,7 +255,9 @@ def _show_ledger(action: Action, table: str | None, file: str | None, as_json: b
     if not ledger.path.exists():
         raise DpforestError(f"There is no ledger {file}: check --ledger.")
     chain = ledger.read()
-    beside = str(ledger.path).removesuffix(".ledger")  # where tables are that have no other place
+    # where tables are that have no other place; nobody knows of a ledger that was renamed
+    named = ledger.path.suffix == ".ledger"
+    beside = str(ledger.path.with_suffix("")) if named else ""
     retired = chain.retired()
     found = [
         (

@@ -73,7 +73,9 @@ class Holder:
         """The file that it is, or is in, or the catalogue of Spark; "" for a dataset."""
         if self.place.startswith(DATASET):
             return ""
-        return self.place.removeprefix(FILE).partition("::")[0]
+        if self.place.startswith(FILE):
+            return self.place.removeprefix(FILE)
+        return self.place.rsplit("::", self.name.count("::") + 1)[0]  # folders' names may have any
 
     @property
     def option(self) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import duckdb
 import pytest
 from shell import dpforest, make, refused, state, train
 
+from dpforest_duckdb import set_budget
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.entries import Debit
 
@@ -181,3 +183,22 @@ def test_a_ledger_alone_lists_all_that_it_holds(db: Path, tmp_path: Path) -> Non
     assert "dataset exports 2 0 2 0 0" in lines
     for words in (("--table", "visits"), ("set", "--epsilon", "1", "--table", "visits")):
         refused(dpforest("budget", "--ledger", ledger, *words), "--db", code=2)
+
+
+def test_a_ledger_alone_says_where_tables_and_files_are(db: Path, tmp_path: Path) -> None:
+    """Names may have the sign that a ledger puts between the file and the table."""
+    folder = tmp_path / "a::b"
+    folder.mkdir()
+    other, file, book = folder / "d.duckdb", folder / "rows.parquet", tmp_path / "book"
+    make(other, 'CREATE TABLE "x::y" (a INTEGER)', f"COPY (SELECT 1 AS a) TO '{file}'")
+    dpforest("budget", "set", "--db", other, "--table", "x::y", "--epsilon", 1, "--ledger", book)
+    dpforest("budget", "set", "--db", file, "--epsilon", 1, "--ledger", book)
+    with duckdb.connect() as con:
+        con.execute("CREATE TABLE t (a INTEGER)")
+        set_budget(con, "t", epsilon=1, ledger=book)
+    found = dpforest("budget", "--ledger", book, "--json").facts["budgets"]
+    assert [one["place"] for one in found] == [str(other), str(file), ":memory:"]
+    copy = tmp_path / "copy-of-2026"
+    copy.write_bytes(Path(f"{db}.ledger").read_bytes())
+    (one,) = dpforest("budget", "--ledger", copy, "--json").facts["budgets"]
+    assert (one["name"], one["place"]) == ("visits", "")
