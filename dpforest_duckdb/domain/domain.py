@@ -191,7 +191,8 @@ class Domain:
         )
 
     def published(self) -> Domain:
-        """This domain without labels of ENUM types that it does not list: they may come from rows.
+        """This domain without labels of ENUM types that it does not list, and without another order
+        of those that it lists: both may come from rows.
 
         A column of such a type is one of text in models. A target has a type of the classes alone.
         """

@@ -93,8 +93,8 @@ class ColumnType:
         raise ValueError(f"values of {self.base} are not numbers")
 
     def lists_others(self, values: tuple[str, ...]) -> bool:
-        """Whether this is an enumeration of other values than these, in whatever order."""
-        return bool(self.labels) and set(self.labels) != set(values)
+        """Whether this is an enumeration, but not of these values in this order."""
+        return bool(self.labels) and self.labels != values
 
     @property
     def microseconds(self) -> int:
