@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import os
 import re
 import subprocess
@@ -471,8 +472,12 @@ ODD = (
 )
 
 
-@pytest.mark.parametrize("labels", [["no", "yes"], [0, 1]], ids=str)
-@pytest.mark.parametrize("library", ["numpy", "pandas", "polars", "arrow"])
+@some(
+    ("library", "labels"),
+    itertools.product(("numpy", "pandas", "polars", "arrow"), (["no", "yes"], [0, 1])),
+    keep=3,
+    ids=str,
+)
 def test_a_label_that_is_no_class_leaves_out_its_row(library: str, labels: list[Any]) -> None:
     """One row must not decide whether a run is refused, or how the others are read."""
     rows = {
