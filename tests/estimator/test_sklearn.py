@@ -475,7 +475,7 @@ ODD = (
 @some(
     ("library", "labels"),
     itertools.product(("numpy", "pandas", "polars", "arrow"), (["no", "yes"], [0, 1])),
-    keep=3,
+    keep=2,
     ids=str,
 )
 def test_a_label_that_is_no_class_leaves_out_its_row(library: str, labels: list[Any]) -> None:

@@ -54,7 +54,7 @@ HOSTILE = ['a"b', "it's", "x; DROP TABLE t --", "select", "{{ 1 }}", "é😀", "
 
 
 @pytest.mark.parametrize("recipe", ["auto", "dpdf"])
-@some("name", TABLES, keep=6)
+@some("name", TABLES, keep=4)
 def test_sql_agrees_with_python_on_real_tables(
     con: duckdb.DuckDBPyConnection, real: Callable, fit: Callable, name: str, recipe: str
 ) -> None:
@@ -494,7 +494,7 @@ def test_sql_has_no_column_for_a_tree_that_adds_the_same_everywhere(
     assert_agree(con, forest_of(domain, same), "t")
 
 
-@pytest.mark.parametrize("given", ["TINYINT", "BIGINT", "HUGEINT", "DOUBLE"])
+@some("given", ["TINYINT", "BIGINT", "HUGEINT", "DOUBLE"], keep=2)
 @pytest.mark.parametrize("trained", ["DOUBLE", "DECIMAL(6, 2)"])
 @pytest.mark.parametrize(
     "edges", [(0.5, 1.5, 2.5), (-0.5, 0.0, 3.75, 9.0), (0.1, 0.5, 2.0), (-90.5, 90.25), (2.0,)]

@@ -43,7 +43,7 @@ def test_the_least_decimal_of_128_bits_ends_no_run(
 
 
 @pytest.mark.parametrize("library", ["Arrow", "polars"])
-@some("kind", ["timestamp[s]", "timestamp[ms]", "date64"], keep=2)
+@some("kind", ["timestamp[s]", "timestamp[ms]", "date64"], keep=1)
 @pytest.mark.parametrize("attribute", [NUMBERS, DAYS], ids=["numbers", "days"])
 def test_a_far_moment_that_is_no_number_ends_no_run(
     attribute: dict[str, Any], kind: str, library: str

@@ -87,7 +87,7 @@ def shares(relation: duckdb.DuckDBPyRelation) -> list[tuple[str, float]]:
     return sorted(relation.project("y, p_yes").fetchall())
 
 
-@some("name", TYPED, keep=6)
+@some("name", TYPED, keep=4)
 def test_a_model_scores_other_forms_of_its_table_alike(name: str, tmp_path: Path) -> None:
     con = duckdb.connect()
     forest = of_type(con, name, tmp_path / "ledger")

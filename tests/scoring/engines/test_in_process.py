@@ -44,7 +44,7 @@ def assert_agrees(case: Case, in_process: Run, engine: str, *, force: bool = Fal
     assert_equal(case, in_process(ENGINES[engine], str(case.file), "rows", sql))
 
 
-@some("name", MADE, keep=3)
+@some("name", MADE, keep=2)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_engine_answers_as_duckdb_does_on_hard_values(
     made: MakeCase, in_process: Run, engine: str, name: str
