@@ -89,6 +89,10 @@ def _configure(
     spill: Path,
     files: Sequence[Path],
 ) -> None:
+    if memory_limit is not None and memory_limit.strip().startswith("-"):  # no limit, for DuckDB
+        raise DpforestError(
+            f"--memory-limit is {memory_limit}, which is negative: give a size such as 8GB."
+        )
     settings = {
         "--threads": ("threads", threads),
         "--memory-limit": ("memory_limit", memory_limit),

@@ -51,7 +51,7 @@ class NewDatabase:
             MEMORY,
             threads=threads,
             # DuckDB shows units that it does not read; so much memory is no limit
-            memory_limit="-1" if memory.endswith(("PiB", "EiB")) else memory,
+            memory_limit="none" if memory.endswith(("PiB", "EiB")) else memory,
             temp_dir=folder if folder and Path(folder).is_dir() else None,
             files=[*files, *([self.out] if self.out else [])],
         ) as connection:

@@ -72,6 +72,8 @@ def test_delta(db: Path, delta: str) -> None:
         (("--columns", ""), ("--columns names no column",), 2),
         (("--exclude", ""), ("--exclude names no column",), 2),
         (("--memory-limit", "much"), ("--memory-limit",), 1),
+        (("--memory-limit", "-1GB"), ("--memory-limit", "negative", "8GB"), 1),
+        (("--memory-limit", " -1"), ("--memory-limit", "negative", "8GB"), 1),
         (("--temp-dir", "no/such"), ("--temp-dir", "no/such"), 1),
         (("--ledger", "no/such/file"), ("ledger", "no/such/file", "--ledger"), 1),
         (("--name", "a\nb"), ("printable", "--name"), 1),
