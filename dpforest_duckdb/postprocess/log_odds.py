@@ -72,8 +72,19 @@ def evidence(trees: Sequence[Tree], request: Request, plan: Plan) -> Evidence:
     not released: they have no weight and add nothing. All tables count the same rows, so each is
     adjusted to the minimum-variance estimate of the class totals.
     """
+    return _evidence(*_divided(trees), request, plan)
+
+
+def _divided(trees: Sequence[Tree]) -> tuple[list[Tree], list[Tree]]:
+    """The trees without a split, which have the rows of each class, and those with one."""
     rows = [tree for tree in trees if tree.kind[0] == LEAF]
-    trees = [tree for tree in trees if tree.kind[0] != LEAF]
+    return rows, [tree for tree in trees if tree.kind[0] != LEAF]
+
+
+def _evidence(
+    rows: Sequence[Tree], trees: Sequence[Tree], request: Request, plan: Plan
+) -> Evidence:
+    """`evidence` of the trees without a split, and of those with one."""
     split_by = [request.domain.attributes[tree.attribute[0]] for tree in trees]
     variances = [_variance(tree) for tree in trees]
     counts = [_counts(tree)[1:] for tree in trees]
@@ -267,9 +278,8 @@ def log_odds(grown: Grown, request: Request, plan: Plan, factor: float = 1.0) ->
 
     `factor`, at most 1, multiplies what attributes add to the log-odds of all rows.
     """
-    found = evidence(grown.trees, request, plan)
-    rows = [tree for tree in grown.trees if tree.kind[0] == LEAF]
-    trees = [tree for tree in grown.trees if tree.kind[0] != LEAF]
+    rows, trees = _divided(grown.trees)
+    found = _evidence(rows, trees, request, plan)
     if len(found.prior) == 2:
         total, of_all = _calibrated(found, grown.joint, request, plan), np.log(found.prior)
         shift = total.start - (of_all[1] - of_all[0])
