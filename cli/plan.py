@@ -43,6 +43,7 @@ def _plan(run: Run) -> dict[str, Any]:
         "cost": run.cost / NANO,
         **({"delta": run.delta / ATTO} if run.delta else {}),
         "left": None if left is None else left / NANO,
+        "private": not run.reasons,
         "trees": run.request.trees,
         "depth": run.request.depth,
         "plan": [_query_facts(query, run.recipe, phase) for phase, query in _planned(run)],

@@ -69,7 +69,8 @@ def score(
         say(f"Warning: the model is {forest.guarantee}")
     form = fastest_form(forest)
     if as_json:
-        emit({"into": into, "model": forest.name, "columns": columns, "form": form})
+        facts = {"into": into, "model": forest.name, "private": forest.private}
+        emit({**facts, "columns": columns, "form": form})
         return
     source = str(rows) if isinstance(rows, Path) else ".".join(split_name(rows))
     scored = f'scored by model "{forest.name}" ({form})'

@@ -16,7 +16,11 @@ from dpforest_duckdb.privacy.plan import PlannedQuery
 def test_dry_run_touches_nothing(db: Path) -> None:
     before = state(db)
     said = dpforest(*train(db, "--dry-run", "--json", "--name", "again"))
-    assert set(said.facts) == {"recipe", "cost", "left", "trees", "depth", "plan", "branches"}
+    keys = {"recipe", "cost", "left", "private", "trees", "depth", "plan", "branches"}
+    assert set(said.facts) == keys
+    assert said.facts["private"] is True
+    seeded = train(db, "--dry-run", "--json", "--name", "again", "--seed", "1", "--not-private")
+    assert dpforest(*seeded).facts["private"] is False
     assert said.facts["cost"] == 1
     assert said.facts["left"] is None
     for query_ in said.facts["plan"]:

@@ -14,7 +14,9 @@ def test_sql_gives_the_same_result_as_score(db: Path) -> None:
     scored = dpforest(
         *("score", "--db", db, "--model", "risk", "--table", "fresh", "--into", "scored", "--json")
     ).facts
-    assert set(scored) == {"into", "model", "columns", "form"}
+    assert set(scored) == {"into", "model", "private", "columns", "form"}
+    shown = dpforest("models", "show", "risk", "--db", db, "--json").facts
+    assert scored["private"] == shown["private"]
     assert scored["columns"] == ["who", "age", "city", "ill", "prediction", "p_false", "p_true"]
     # columns in the order of score, whatever their own order: EXCEPT and ORDER BY go by position
     same = "FROM scored ORDER BY ALL"
