@@ -1,6 +1,7 @@
 -- Count the rows of each class in every combination of the labels that trees give them.
 -- inputs: the TEMP table of codes at the leaves of every tree, the labels of their nodes as
--- constants; outputs: one row per combination and class that holds rows
+-- constants
+-- outputs: one row per combination and class that holds rows
 -- node_class = node * classes + class; node n > 0 of a tree is number shift + n
 -- reads private rows: yes
 SELECT

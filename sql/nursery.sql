@@ -1,6 +1,7 @@
 -- Make the UCI Nursery table from its published hierarchy of concepts: every combination of the
 -- eight attributes once (12,960 rows), each with its class.
--- inputs: none; outputs: the eight attributes and the class, all VARCHAR, in the order of UCI
+-- inputs: none
+-- outputs: the eight attributes and the class, all VARCHAR, in the order of UCI
 -- reads private rows: no
 
 -- NURSERY(EMPLOY(parents, has_nurs),

@@ -1,5 +1,6 @@
 -- Store the part of the Nursery table to train on, or the part to test on, with ENUM columns.
--- inputs: the Nursery table; outputs: a table of about three quarters of its rows, or of the others
+-- inputs: the Nursery table
+-- outputs: a table of about three quarters of its rows, or of the others
 -- reads private rows: no (the rows are published)
 CREATE TABLE {{ table }} AS
 SELECT

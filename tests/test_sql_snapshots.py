@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 import secrets
 import sys
 import tempfile
@@ -233,6 +234,21 @@ def test_each_template_renders_to_its_snapshot(
     kept = SNAPSHOTS / folder / f"{name}.sql"
     assert kept.exists(), f"write it with python {Path(__file__).name} --write"
     assert found[folder][name] == kept.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "template",
+    [f for at in FOLDERS.values() for f in sorted(at.glob("*.sql")) if f.stem != "score"],
+    ids=lambda template: f"{template.parent.name}-{template.stem}",
+)
+def test_each_header_has_a_line_for_inputs_outputs_and_privacy(template: Path) -> None:
+    """The SQL of `score` is for its users: its header says what the model is."""
+    text = template.read_text(encoding="utf-8")
+    header = itertools.takewhile(lambda line: line.startswith("--"), text.splitlines())
+    found = [re.match("-- (inputs|outputs|reads private rows): ", line) for line in header]
+    named = [match[1] for match in found if match]
+    assert named == ["inputs", "outputs", "reads private rows"]
+    assert not re.search("[;,] (inputs|outputs|reads private rows):", text)
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

@@ -1,5 +1,6 @@
 -- The coded rows with one node each: a row of several trees becomes one row for each of them.
--- inputs: the coded rows; outputs: codes, class and node
+-- inputs: the coded rows
+-- outputs: codes, class and node
 -- reads private rows: yes
 SELECT
 {% for word in words %}

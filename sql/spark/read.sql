@@ -1,5 +1,6 @@
 -- Read the columns that a run uses, and a hash of the whole row.
--- inputs: a view of the private table; outputs: its rows
+-- inputs: a view of the private table
+-- outputs: its rows
 -- reads private rows: yes
 SELECT
 {% for column in columns %}

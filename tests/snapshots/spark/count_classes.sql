@@ -15,7 +15,8 @@ FROM (
       END
     ) AS `code`
   FROM (-- The coded rows with one node each: a row of several trees becomes one row for each of them.
--- inputs: the coded rows; outputs: codes, class and node
+-- inputs: the coded rows
+-- outputs: codes, class and node
 -- reads private rows: yes
 SELECT
   `word0`,

@@ -4,7 +4,8 @@
 -- reads private rows: yes
 SELECT `node`, `class`, COUNT(*) AS `rows`
 FROM (-- The coded rows with one node each: a row of several trees becomes one row for each of them.
--- inputs: the coded rows; outputs: codes, class and node
+-- inputs: the coded rows
+-- outputs: codes, class and node
 -- reads private rows: yes
 SELECT
   `word0`,

@@ -1,5 +1,6 @@
 -- Count the rows of each class in every pair of values of one attribute and of each attribute.
--- inputs: the coded rows; outputs: one row per pair of cells and class that holds rows
+-- inputs: the coded rows
+-- outputs: one row per pair of cells and class that holds rows
 -- reads private rows: yes
 SELECT `first`, `second`, `class`, COUNT(*) AS `rows`
 FROM (

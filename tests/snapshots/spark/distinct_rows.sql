@@ -1,5 +1,6 @@
 -- Count equal coded rows: all of them, or about one in 2 of the different ones.
--- inputs: the coded rows; outputs: codes, class and a number of rows
+-- inputs: the coded rows
+-- outputs: codes, class and a number of rows
 -- reads private rows: yes
 SELECT
   `word0`,

@@ -1,5 +1,6 @@
 -- Count how often a model is right, by class and by probability, or by its bin.
--- inputs: the scored rows of a table; outputs: one row per combination that occurs
+-- inputs: the scored rows of a table
+-- outputs: one row per combination that occurs
 -- reads private rows: yes
 SELECT
   "class",

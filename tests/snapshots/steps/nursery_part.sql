@@ -1,5 +1,6 @@
 -- Store the part of the Nursery table to train on, or the part to test on, with ENUM columns.
--- inputs: the Nursery table; outputs: a table of about three quarters of its rows, or of the others
+-- inputs: the Nursery table
+-- outputs: a table of about three quarters of its rows, or of the others
 -- reads private rows: no (the rows are published)
 CREATE TABLE "nursery" AS
 SELECT
@@ -15,7 +16,8 @@ SELECT
 FROM (
 -- Make the UCI Nursery table from its published hierarchy of concepts: every combination of the
 -- eight attributes once (12,960 rows), each with its class.
--- inputs: none; outputs: the eight attributes and the class, all VARCHAR, in the order of UCI
+-- inputs: none
+-- outputs: the eight attributes and the class, all VARCHAR, in the order of UCI
 -- reads private rows: no
 
 -- NURSERY(EMPLOY(parents, has_nurs),
