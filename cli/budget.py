@@ -258,15 +258,16 @@ def _show_ledger(action: Action, table: str | None, file: str | None, as_json: b
     # where tables are that have no other place; nobody knows of a ledger that was renamed
     named = ledger.path.suffix == ".ledger"
     beside = str(ledger.path.with_suffix("")) if named else ""
-    retired = chain.retired()
+    retired, holders = chain.retired(), chain.holders()
+    budgets = chain.budgets(holder.budget_id for holder in holders)
     found = [
         (
             "retired table" if holder.budget_id in retired else holder.noun,
             holder.name,
             beside if holder.where == "" and holder.noun == "table" else holder.where,
-            chain.budget(holder.budget_id),
+            budgets[holder.budget_id],
         )
-        for holder in chain.holders()
+        for holder in holders
     ]
     if as_json:
         facts = [

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -96,18 +96,25 @@ class Chain:
         self.entries.append(entry)
 
     def budget(self, budget_id: str) -> Budget:
-        caps: list[Cap] = []
-        runs: dict[int, Debit] = {}
+        return self.budgets([budget_id])[budget_id]
+
+    def budgets(self, budget_ids: Iterable[str]) -> dict[str, Budget]:
+        """Several budgets by their ids, in one pass over the entries."""
+        caps: dict[str, list[Cap]] = {budget_id: [] for budget_id in budget_ids}
+        runs: dict[str, dict[int, Debit]] = {budget_id: {} for budget_id in caps}
+        debited: dict[int, str] = {}
         for entry in self.entries:
             if isinstance(entry, Closing):
-                if entry.run in runs:
-                    runs[entry.run] = replace(runs[entry.run], state=entry.state)
-            elif entry.holder.budget_id == budget_id:
+                if entry.run in debited:
+                    of = runs[debited[entry.run]]
+                    of[entry.run] = replace(of[entry.run], state=entry.state)
+            elif entry.holder.budget_id in caps:
                 if isinstance(entry, Cap):
-                    caps.append(entry)
+                    caps[entry.holder.budget_id].append(entry)
                 elif isinstance(entry, Debit):
-                    runs[entry.seq] = entry
-        return Budget(tuple(caps), tuple(runs.values()))
+                    runs[entry.holder.budget_id][entry.seq] = entry
+                    debited[entry.seq] = entry.holder.budget_id
+        return {each: Budget(tuple(caps[each]), tuple(runs[each].values())) for each in caps}
 
     def released(self, forest: str, runs: Collection[int] | None = None) -> bool:
         """Whether a private run, one of `runs` if they are given, released the forest with this

@@ -11,7 +11,9 @@ from shell import dpforest, make, refused, state, train
 
 from dpforest_duckdb import set_budget
 from dpforest_duckdb.ledger.book import Ledger
-from dpforest_duckdb.ledger.entries import Debit
+from dpforest_duckdb.ledger.entries import Debit, Holder
+from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 
 def test_a_seed_is_refused_on_a_capped_table(db: Path) -> None:
@@ -202,3 +204,31 @@ def test_a_ledger_alone_says_where_tables_and_files_are(db: Path, tmp_path: Path
     copy.write_bytes(Path(f"{db}.ledger").read_bytes())
     (one,) = dpforest("budget", "--ledger", copy, "--json").facts["budgets"]
     assert (one["name"], one["place"]) == ("visits", "")
+
+
+def test_a_list_of_budgets_reads_the_entries_as_often_for_many_as_for_few(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Counted(list):  # type: ignore[type-arg]
+        passes = 0
+
+        def __iter__(self):  # type: ignore[no-untyped-def]
+            Counted.passes += 1
+            return super().__iter__()
+
+    def passes(datasets: int) -> int:
+        ledger = Ledger(tmp_path / f"{datasets}.ledger")
+        with ledger.writing() as chain:
+            for number in range(datasets):
+                holder = Holder(f"{number}", f"d{number}", f"dataset::d{number}")
+                chain.set_cap(holder, NANO, 0, PrivacyUnit("row"), raise_cap=False)
+        chain = ledger.read()
+        chain.entries = Counted(chain.entries)
+        Counted.passes = 0
+        with monkeypatch.context() as patch:
+            patch.setattr(Ledger, "read", lambda _: chain)
+            found = dpforest("budget", "--ledger", ledger.path, "--json").facts["budgets"]
+        assert [one["cap"] for one in found] == [1] * datasets
+        return Counted.passes
+
+    assert passes(40) == passes(3)
