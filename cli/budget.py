@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,7 +20,7 @@ from dpforest_duckdb.cli.output import (
     show_table,
     tell,
 )
-from dpforest_duckdb.errors import DpforestError, UsageError
+from dpforest_duckdb.errors import UsageError
 from dpforest_duckdb.ledger.refusals import RAISE
 
 if TYPE_CHECKING:
@@ -244,43 +245,23 @@ def _amounts(budget: Budget) -> list[object]:
 
 def _show_ledger(action: Action, table: str | None, file: str | None, as_json: bool) -> None:
     """An overview of all budgets that a ledger holds: no database is opened."""
-    from dpforest_duckdb.ledger.book import Ledger
+    from dpforest_duckdb.training.budget import budgets
 
     if action is not Action.show or table is not None or file is None:
         raise UsageError(
             "Name the database or data files with --db, or a --dataset, or for all budgets of a "
             "ledger --ledger alone."
         )
-    ledger = Ledger(file)
-    if not ledger.path.exists():
-        raise DpforestError(f"There is no ledger {file}: check --ledger.")
-    chain = ledger.read()
-    # where tables are that have no other place; nobody knows of a ledger that was renamed
-    named = ledger.path.suffix == ".ledger"
-    beside = str(ledger.path.with_suffix("")) if named else ""
-    retired, holders = chain.retired(), chain.holders()
-    budgets = chain.budgets(holder.budget_id for holder in holders)
-    found = [
-        (
-            "retired table" if holder.budget_id in retired else holder.noun,
-            holder.name,
-            beside if holder.where == "" and holder.noun == "table" else holder.where,
-            budgets[holder.budget_id],
-        )
-        for holder in holders
-    ]
+    found = budgets(file)
     if as_json:
-        facts = [
-            {"kind": kind, "name": name, "place": place, **budget.facts()}
-            for kind, name, place, budget in found
-        ]
-        emit({"ledger": str(ledger.path), "budgets": facts})
+        facts = [each.facts() for each in found]
+        emit({"ledger": str(Path(file).absolute()), "budgets": facts})
         return
     if not found:
         tell("There is no budget in the ledger.")
         return
-    shown = ((kind, name, place, *_amounts(budget)) for kind, name, place, budget in found)
-    show_table(["kind", "name", "place", *_AMOUNTS], [list(row) for row in shown])
+    shown = [[each.kind, each.name, each.place, *_amounts(each.budget)] for each in found]
+    show_table(["kind", "name", "place", *_AMOUNTS], shown)
 
 
 def _show(account: KeptAccount, budget: Budget) -> None:

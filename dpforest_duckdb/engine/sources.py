@@ -85,6 +85,18 @@ class Source(Protocol):
         """A database with the columns of `table` in the types of `table`; gone at the end."""
 
 
+def database_file(engine: DuckDBEngine) -> str:
+    """The file of the connection's first database that has one; "" if none has.
+
+    It is not that of the current database, which `USE` changes.
+    """
+    paths = engine.run(
+        "SELECT path FROM system.main.duckdb_databases() "
+        "WHERE path IS NOT NULL AND type = 'duckdb' ORDER BY database_oid ASC LIMIT 1"
+    )
+    return str(paths[0][0]) if paths else ""
+
+
 class SourceEngine:
     """An engine for rows that are in no table. Models are stored in the user's database."""
 
@@ -98,15 +110,8 @@ class SourceEngine:
 
     @property
     def database(self) -> str:
-        """The file of the connection's first database that has one; "" if none has.
-
-        It is not that of the current database, which `USE` changes.
-        """
-        paths = self._user.run(
-            "SELECT path FROM system.main.duckdb_databases() "
-            "WHERE path IS NOT NULL AND type = 'duckdb' ORDER BY database_oid ASC LIMIT 1"
-        )
-        return str(paths[0][0]) if paths else ""
+        """The file of the user's database, as `database_file` gives it."""
+        return database_file(self._user)
 
     def table(self, name: str) -> TableInfo:
         """The rows as a table; there is one, so its name is not looked up."""

@@ -3,38 +3,88 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from dpforest_duckdb.arguments import refuse_wrong_types
+from dpforest_duckdb.arguments import PATH, refuse_wrong_types
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.errors import DpforestError, PublicFactWarning, UsageError, in_python, warn
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.accounts import KeptAccount
 from dpforest_duckdb.ledger.anchor import Anchor
+from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.entries import Budget
 from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
-from dpforest_duckdb.training.opening import Rows, find_rows
+from dpforest_duckdb.training.opening import Rows, find_dataset, find_rows
 
 Amount = float | str | Decimal
 
 
 def budget(
-    con: Any, table: Rows, *, ledger: str | Path | None = None, dataset: str | None = None
+    con: Any, table: Rows | None, *, ledger: str | Path | None = None, dataset: str | None = None
 ) -> Budget:
     """What may be spent on some rows, and what was spent. No row is read.
 
-    Arguments are as in `train`. `facts()` of what it gives has all amounts as numbers. Raises
+    Arguments are as in `train`; with None as the table, the budget is that of the `dataset`, whose
+    rows are not needed. `facts()` of what it gives has all amounts as numbers. Raises
     `DpforestError`, one sentence.
     """
     refuse_wrong_types(locals())
+    if table is None:
+        account = find_dataset(con, ledger, dataset)
+        _warn_if_new(account.new_ledger or account.new_dataset)
+        return account.budget()
     return find_rows(con, table).account(ledger, dataset).budget()
+
+
+@dataclass(frozen=True)
+class KnownBudget:
+    """A budget as a ledger knows it: of a table, a retired table, a file or a dataset (`kind`).
+
+    `place` is the file that it is, or that it is in, or the catalogue of Spark; "" if none is
+    known.
+    """
+
+    kind: str
+    name: str
+    place: str
+    budget: Budget
+
+    def facts(self) -> dict[str, Any]:
+        """All of it as a JSON object, in ε and δ."""
+        return {"kind": self.kind, "name": self.name, "place": self.place, **self.budget.facts()}
+
+
+def budgets(ledger: str | Path) -> list[KnownBudget]:
+    """All budgets that a ledger holds, in the order of their first entries. No database is opened.
+
+    Raises `DpforestError`, one sentence, if there is no such ledger.
+    """
+    refuse_wrong_types(locals(), ledger=PATH)
+    book = Ledger(ledger)
+    if not book.path.exists():
+        raise DpforestError(f"There is no ledger {ledger}: check --ledger.")
+    chain = book.read()
+    # where tables are that have no other place; nobody knows of a ledger that was renamed
+    beside = str(book.path.with_suffix("")) if book.path.suffix == ".ledger" else ""
+    retired, holders = chain.retired(), chain.holders()
+    found = chain.budgets(holder.budget_id for holder in holders)
+    return [
+        KnownBudget(
+            kind="retired table" if holder.budget_id in retired else holder.noun,
+            name=holder.name,
+            place=beside if holder.where == "" and holder.noun == "table" else holder.where,
+            budget=found[holder.budget_id],
+        )
+        for holder in holders
+    ]
 
 
 def set_budget(
     con: Any,
-    table: Rows,
+    table: Rows | None,
     *,
     epsilon: Amount | None = None,
     delta: Amount | None = None,
@@ -48,7 +98,7 @@ def set_budget(
 
     Parameters
     ----------
-    con, table, ledger, dataset : as in `train`.
+    con, table, ledger, dataset : as in `train`; None as the table needs a dataset, not its rows.
     epsilon, delta : the most that may be spent; by default those of the present cap.
     privacy_unit, rows_per_unit : whom the cap protects; by default as before, or else each row.
     raise_cap : allow a cap that is higher than the present one, or may protect less.
@@ -64,10 +114,18 @@ def set_budget(
     2.0
     """
     refuse_wrong_types(locals())
-    account = find_rows(con, table).account(ledger, dataset)
-    if account.new_dataset:
-        warn(in_python(account.new_dataset), PublicFactWarning)
+    if table is None:
+        account: KeptAccount = find_dataset(con, ledger, dataset)
+    else:
+        account = find_rows(con, table).account(ledger, dataset)
+    _warn_if_new(account.new_dataset)
     return set_cap(account, epsilon, delta, privacy_unit, rows_per_unit, raise_cap=raise_cap)
+
+
+def _warn_if_new(sentence: str) -> None:
+    """Warn that a ledger or a dataset is new, and so may be the wrong one."""
+    if sentence:
+        warn(in_python(sentence), PublicFactWarning)
 
 
 def set_cap(

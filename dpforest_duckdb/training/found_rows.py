@@ -20,7 +20,7 @@ from dpforest_duckdb.engine.files import CsvFiles, ParquetFiles
 from dpforest_duckdb.engine.query_reads import read_tables, reads_files
 from dpforest_duckdb.engine.read_types import whole_number_remarks
 from dpforest_duckdb.engine.relations import Relation
-from dpforest_duckdb.engine.sources import SourceEngine
+from dpforest_duckdb.engine.sources import SourceEngine, database_file
 from dpforest_duckdb.engine.spark.engine import SparkEngine
 from dpforest_duckdb.engine.spark.files import SparkFiles
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
@@ -126,16 +126,7 @@ class SourceRows(FoundRows):
         return DatasetAccount(self._book(ledger), (), dataset, tuple(self.table.columns))
 
     def _book(self, ledger: str | Path | None) -> Ledger:
-        """The ledger as named, else the one beside the connection's database."""
-        if ledger is not None:
-            return Ledger(ledger)
-        path = self.engine.database
-        if not path:
-            raise DpforestError(
-                "The budget of files, DataFrames and queries is kept in a ledger: name one with "
-                "--ledger."
-            )
-        return Ledger(f"{path}.ledger")
+        return _beside(self.engine.database, ledger)
 
 
 @dataclass(frozen=True)
@@ -180,6 +171,27 @@ class QueryRows(SourceRows):
         refuse = partial(_refuse_capped, self.relation, ledger, account.ledger, str(dataset))
         refuse()
         return replace(account, refuse_capped_sources=refuse)
+
+
+def dataset_account(
+    engine: DuckDBEngine | None, ledger: str | Path | None, dataset: str
+) -> DatasetAccount:
+    """The budget of a dataset by its name alone, without its rows; no `engine` is Spark's."""
+    if engine is None:
+        return DatasetAccount(Ledger(_named_for_spark(ledger)), (), dataset)
+    return DatasetAccount(_beside(database_file(engine), ledger), (), dataset)
+
+
+def _beside(database: str, ledger: str | Path | None) -> Ledger:
+    """The ledger as named, else the one beside the connection's database, "" if it has no file."""
+    if ledger is not None:
+        return Ledger(ledger)
+    if not database:
+        raise DpforestError(
+            "The budget of files, DataFrames and queries is kept in a ledger: name one with "
+            "--ledger."
+        )
+    return Ledger(f"{database}.ledger")
 
 
 def _named_for_spark(ledger: str | Path | None) -> str | Path:

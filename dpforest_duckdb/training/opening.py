@@ -25,6 +25,7 @@ from dpforest_duckdb.engine.spark.engine import SparkEngine
 from dpforest_duckdb.engine.spark.files import SparkFiles
 from dpforest_duckdb.engine.spark.steps import is_session
 from dpforest_duckdb.errors import DpforestError, UsageError
+from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.training.found_rows import (
@@ -35,6 +36,7 @@ from dpforest_duckdb.training.found_rows import (
     SparkFileRows,
     SparkTableRows,
     TableRows,
+    dataset_account,
 )
 
 Rows = Any  # a table's name, a relation, a DataFrame, or a Path (or glob) of files
@@ -69,6 +71,16 @@ def find_rows(con: Any, rows: Rows, trace: Trace | None = None) -> FoundRows:
         "The rows must be a table's name, a DuckDB relation, a pandas, polars or Arrow "
         "table, or a pathlib.Path of Parquet or CSV files."
     )
+
+
+def find_dataset(con: Any, ledger: str | Path | None, dataset: str | None) -> DatasetAccount:
+    """The budget of a dataset by its name alone. Raises `UsageError` without a name."""
+    if dataset is None:
+        raise UsageError("Pass the rows, or None and the name of a dataset with --dataset.")
+    if is_session(con):
+        return dataset_account(None, ledger, dataset)
+    refuse_no_connection(con)
+    return dataset_account(DuckDBEngine(con), ledger, dataset)
 
 
 def _table(engine: DuckDBEngine, name: str) -> TableInfo:

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 from steps import charge
 
-from dpforest_duckdb import prepare, set_budget
+from dpforest_duckdb import budget, budgets, prepare, set_budget
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.errors import BudgetError, DpforestError, PublicFactWarning, UsageError
 from dpforest_duckdb.ledger.book import Ledger
@@ -173,3 +173,37 @@ def test_a_file_with_a_cap_shows_no_empty_budget_under_another_name(ledger: Ledg
     DatasetAccount(ledger, (A,)).set_cap(NANO, 0, ROW, raise_cap=False)
     with pytest.raises(BudgetError, match="cap of its own"):
         DatasetAccount(ledger, (A,), "other").budget()
+
+
+def test_python_shows_and_caps_a_dataset_without_its_rows(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "d.duckdb")) as con:
+        assert set_budget(con, None, epsilon=2, dataset="hospital").facts()["left"] == 2
+        beside = Ledger(tmp_path / "d.duckdb.ledger")
+        spend(DatasetAccount(beside, dataset="hospital"))
+        found = budget(con, None, dataset="Hospital")
+        assert (found.facts()["cap"], found.facts()["spent"]) == (2, 1)
+        assert found == budget(con, None, dataset="hospital", ledger=beside.path)
+        with pytest.warns(PublicFactWarning, match=r'"hospitl" \(did you mean "hospital"'):
+            assert budget(con, None, dataset="hospitl").cap is None
+        with pytest.warns(PublicFactWarning, match="New ledger"):
+            budget(con, None, dataset="hospital", ledger=tmp_path / "other.ledger")
+        assert not (tmp_path / "other.ledger").exists()
+        with pytest.raises(UsageError, match="dataset"):
+            budget(con, None)
+    with duckdb.connect() as con, pytest.raises(DpforestError, match="ledger"):
+        budget(con, None, dataset="hospital")
+    with pytest.raises(UsageError, match="con must be"):
+        budget("d.duckdb", None, dataset="hospital")
+
+
+def test_python_lists_all_budgets_of_a_ledger(ledger: Ledger, tmp_path: Path) -> None:
+    DatasetAccount(ledger, dataset="survey").set_cap(2 * NANO, 0, ROW, raise_cap=False)
+    spend(DatasetAccount(ledger, (tmp_path / "a.csv",)))
+    dataset, file = budgets(ledger.path)
+    assert (dataset.kind, dataset.name, dataset.place) == ("dataset", "survey", "")
+    assert (file.kind, file.name, file.place) == ("file", "a.csv", str(tmp_path / "a.csv"))
+    assert (dataset.budget.cap.epsilon, file.facts()["spent"]) == (2 * NANO, 1)
+    with pytest.raises(DpforestError, match="no ledger"):
+        budgets(tmp_path / "none.ledger")
+    with pytest.raises(UsageError, match="ledger must be a path"):
+        budgets(None)
