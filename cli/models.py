@@ -56,6 +56,7 @@ def models(
       dpforest models export visits --db data.duckdb --out visits.json
     """
     from dpforest_duckdb.model import store
+    from dpforest_duckdb.model.files import write_file
     from dpforest_duckdb.model.forest import load_forest
 
     chosen = what or model
@@ -97,7 +98,7 @@ def models(
                 store.save(engine.models, forest, replace=replace)
                 chosen = forest.name
             case Action.export:
-                store.load(engine.models, str(chosen)).save(str(out))
+                write_file(str(out), store.load(engine.models, str(chosen)).to_json())
     done = {"drop": "dropped", "import": "imported", "export": f"written to {out}"}[action]
     if as_json:
         emit({"model": chosen, "action": str(action)})

@@ -278,10 +278,11 @@ def _write(forest: Forest, out: str | None, name: str | None) -> None:
     """Write a forest that is paid for. If that fails, the error says where the forest is kept."""
     if out is None:
         return
+    from dpforest_duckdb.model.files import write_file
     from dpforest_duckdb.model.store import rescued
 
     try:
-        forest.save(out)
+        write_file(out, forest.to_json())  # --replace may name any file
     except DpforestError as error:
         if name is None:
             raise rescued(forest, error) from None

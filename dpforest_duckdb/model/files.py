@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dpforest_duckdb.errors import DpforestError
 
+_START = b'{"schema":"dpforest/'  # of a model's file
 TEMPORARY = ".dpforest-"  # how files begin that are not complete
 
 
@@ -26,6 +27,25 @@ def refuse_no_file(path: Path) -> None:
         raise DpforestError(f"{path} is a link: name the file that it leads to.")
     if path.exists() and not path.is_file():
         raise DpforestError(f"{path} is not a file: name a file to write to.")
+
+
+def refuse_no_model(path: Path) -> None:
+    """Raise `DpforestError` for a file that holds anything but a model: a ledger, or rows.
+
+    A model, or an empty file, may be replaced.
+    """
+    refuse_no_file(path)
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(_START))
+    except FileNotFoundError:
+        return
+    except OSError:
+        start = b"?"
+    if start not in (b"", _START):
+        raise DpforestError(
+            f"The file {path} holds no model, so none replaces it: name another file."
+        )
 
 
 @contextlib.contextmanager

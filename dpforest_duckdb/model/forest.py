@@ -14,7 +14,7 @@ from dpforest_duckdb.engine.scores import predicted
 from dpforest_duckdb.engine.spark.scores import predicted as predicted_in_spark
 from dpforest_duckdb.engine.spark.steps import is_session
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.model.files import write_file
+from dpforest_duckdb.model.files import refuse_no_model, write_file
 from dpforest_duckdb.model.json_format import MAX_BYTES, from_json, to_json
 from dpforest_duckdb.model.plot import plot_effects, plot_importances, plot_tree
 from dpforest_duckdb.model.rules import rules
@@ -95,8 +95,14 @@ class Forest(ForestContent):
         return rules(self)
 
     def save(self, path: str | Path) -> None:
-        """Write the forest as JSON, completely or not at all; a file of that name is replaced."""
+        """Write the forest as JSON, completely or not at all.
+
+        A model in a file of that name is replaced, as by `joblib.dump`: if it were refused, a
+        script that ends there would lose a forest that is paid for. Any other file stays, and is a
+        `DpforestError`. The command line refuses both, before the debit, unless --replace is given.
+        """
         refuse_wrong_types(locals())
+        refuse_no_model(Path(path))
         write_file(path, self.to_json())
 
     def to_json(self) -> str:

@@ -282,7 +282,10 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.forest_.to_sql(table, **options)
 
     def save(self, path: str | Path) -> None:
-        """Write the model as JSON, for `load_forest` and the command line."""
+        """Write the model as JSON, for `load_forest` and the command line.
+
+        A model in a file of that name is replaced (see `Forest.save`).
+        """
         check_is_fitted(self)
         self.forest_.save(path)
 

@@ -6,9 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from models import forest_of, log_odds, one_split, two_attributes
 
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.files import write_file
+from dpforest_duckdb.model.forest import load_forest
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -43,3 +45,17 @@ def test_a_file_that_cannot_be_written_stays_as_it_was(tmp_path: Path) -> None:
         write_file(file, "\ud800")
     assert file.read_text() == "before"
     assert sorted(tmp_path.iterdir()) == [file]
+
+
+def test_a_model_replaces_a_model_or_nothing_but_no_other_file(tmp_path: Path) -> None:
+    domain = two_attributes()
+    forest = forest_of(domain, one_split(domain, 0, log_odds([0.0], [0.0], [1.0], [0.0])))
+    file, other = tmp_path / "model.json", tmp_path / "budget.ledger"
+    file.touch()
+    forest.save(file)
+    forest.named("second").save(file)
+    assert load_forest(file).name == "second"
+    other.write_text("spent")
+    with pytest.raises(DpforestError, match=r"holds no model, so none replaces it: name another"):
+        forest.save(other)
+    assert other.read_text() == "spent"

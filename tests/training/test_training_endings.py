@@ -25,7 +25,7 @@ from dpforest_duckdb.engine.models import DuckDBModels
 from dpforest_duckdb.engine.rows import DuckDBRows
 from dpforest_duckdb.ledger.entries import Closing
 from dpforest_duckdb.model import store
-from dpforest_duckdb.model.forest import Forest, load_forest
+from dpforest_duckdb.model.forest import load_forest
 from dpforest_duckdb.model.json_format import fingerprint
 from dpforest_duckdb.model.store import NotStoredError
 from dpforest_duckdb.privacy.amounts import NANO
@@ -168,7 +168,7 @@ def test_a_file_that_cannot_be_written_loses_no_forest(
     tmp_path: Path, db: Path, monkeypatch: pytest.MonkeyPatch, named: bool
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(Forest, "save", full)
+    monkeypatch.setattr("dpforest_duckdb.model.files.write_file", full)
     words = ("--name", "new") if named else ()
     said = dpforest(*train(db, "--out", tmp_path / "m.json", *words))
     assert said.code == 1
