@@ -12,7 +12,6 @@ import typer
 
 from dpforest_duckdb.cli import opening, options
 from dpforest_duckdb.cli.output import (
-    PERSONS,
     emit,
     say,
     say_if_new,
@@ -22,6 +21,7 @@ from dpforest_duckdb.cli.output import (
 )
 from dpforest_duckdb.errors import UsageError
 from dpforest_duckdb.ledger.refusals import RAISE
+from dpforest_duckdb.privacy.unit import single_rows
 
 if TYPE_CHECKING:
     from dpforest_duckdb.engine.duckdb import DuckDBEngine
@@ -118,7 +118,7 @@ def budget(
             found = account.budget()
     first = action is Action.set and len(found.caps) == 1
     if first and found.caps[0].unit.is_row and privacy_unit is None:
-        say(PERSONS)
+        say(single_rows(account.noun))
     _say_if_overspent(found)
     if as_json:
         emit({"table": account.display, **found.facts()})

@@ -22,13 +22,6 @@ if TYPE_CHECKING:
     from dpforest_duckdb.model.forest import Forest
 
 
-# where each row is protected because nothing else was asked for
-PERSONS = (
-    "This protects single rows. If a person may have several, pass --privacy-unit COLUMN: after a "
-    "run for rows, the table can never have a cap for persons."
-)
-
-
 def tell(text: object) -> None:
     """One line of the result, on stdout.
 

@@ -11,7 +11,6 @@ import typer
 from dpforest_duckdb.cli import opening, options, sections, written_files
 from dpforest_duckdb.cli.outcome import stop_if_interrupted
 from dpforest_duckdb.cli.output import (
-    PERSONS,
     emit,
     facts,
     say,
@@ -249,7 +248,7 @@ def train(
         for one, e in pairs:
             named = " ".join([name or "", one, e]) if several and name is not None else name
             runs.append(prepare(connection, rows, epsilon=e, recipe=one, name=named, **settings))
-        _say_public(runs, source, unit_given=privacy_unit is not None)
+        _say_public(runs, source)
         if dry_run:
             _show_dry(runs, as_json, replace=replace)
             return
@@ -377,19 +376,18 @@ def _attributes(number: int) -> str:
     return "1 attribute with its" if number == 1 else f"{number} attributes with their"
 
 
-def _say_public(runs: list[Run], source: str, *, unit_given: bool) -> None:
+def _say_public(runs: list[Run], source: str) -> None:
     """Print what is public about each run; what is the same for several, once."""
     if new := runs[0].account.new_ledger:
         say(new)
-    lines = (line for run in runs for line in _public(run, source, unit_given=unit_given))
+    lines = (line for run in runs for line in _public(run, source))
     for line in dict.fromkeys(lines):
         say(line)
 
 
-def _public(run: Run, source: str, *, unit_given: bool) -> Iterator[str]:
+def _public(run: Run, source: str) -> Iterator[str]:
     """What the guarantee takes as public, and so does not protect; and whom it protects."""
     from dpforest_duckdb.domain.names import fold, listed
-    from dpforest_duckdb.privacy.unit import protects
 
     public = run.request.domain
     # a class with a comma would be two
@@ -413,18 +411,9 @@ def _public(run: Run, source: str, *, unit_given: bool) -> Iterator[str]:
     )
     if not run.unit.is_row and run.unit.rows == 1:
         yield f'Only one row of each "{run.unit.column}" is used: use more with --rows-per-unit.'
-    units = [each.unit for each in run.account.budget().entries]
-    if run.unit.is_row and not unit_given and not units:
-        yield PERSONS
     named = run.request.domain.privacy_unit
     if named and fold(named) != fold(run.unit.column):
         yield f'Note: the domain names "{named}" as the privacy unit; this run protects {run.unit}.'
-    others = sorted({str(unit) for unit in units if not protects(unit, run.unit)})
-    if others and not run.account.budget().cap:  # with a cap, the debit is refused
-        yield (
-            f"Note: earlier runs protected {' or '.join(others)}; this one protects {run.unit}. "
-            f"After it, this {run.account.noun} can never be capped, because a cap has one unit."
-        )
     if run.account.caution:
         yield run.account.caution
     for note in (*run.notes, *([run.request.cut] if run.request.cut else [])):

@@ -6,7 +6,7 @@ which of them it is.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,7 +15,7 @@ from dpforest_duckdb.errors import BudgetError
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.ledger.entries import Budget, Charge, Ending
-from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
+from dpforest_duckdb.privacy.unit import PrivacyUnit, protects, requested_unit, single_rows
 
 
 class AnyAccount(Protocol):
@@ -120,6 +120,25 @@ class NoAccount(AnyAccount):
 
     def check(self, chain: Chain, charge: Charge) -> None:
         return None
+
+
+def ruled_out(
+    account: AnyAccount, budget: Budget, unit: PrivacyUnit, *, given: bool
+) -> Iterator[str]:
+    """Which caps a run for this unit rules out, in sentences; `given` says that it was named.
+
+    `budget` is that of the account. Without a ledger there are no caps.
+    """
+    if account.ledger is None:
+        return
+    if unit.is_row and not given and not budget.entries:
+        yield single_rows(account.noun)
+    others = {str(run.unit) for run in budget.entries if not protects(run.unit, unit)}
+    if others and not budget.cap:  # with a cap, the debit is refused
+        yield (
+            f"Earlier runs protected {' or '.join(sorted(others))}; this one protects {unit}. "
+            f"After it, this {account.noun} can never be capped, because a cap has one unit."
+        )
 
 
 def refuse_capped(account: AnyAccount, seen: TableInfo | None, sentence: str) -> None:

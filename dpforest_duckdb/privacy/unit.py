@@ -41,6 +41,14 @@ class PrivacyUnit:
 ROW = PrivacyUnit(EACH_ROW)
 
 
+def single_rows(noun: str) -> str:
+    """What to say where each row is protected because nothing else was asked for."""
+    return (
+        "This protects single rows. If a person may have several, name their column with "
+        f"--privacy-unit: after a run for rows, the {noun} can never have a cap for persons."
+    )
+
+
 def check_rows(rows: int) -> None:
     """Raise `UsageError` unless a unit may have so many rows."""
     whole = isinstance(rows, Integral) and not isinstance(rows, bool)

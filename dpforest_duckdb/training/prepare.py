@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from dpforest_duckdb.arguments import EACH_ROW, NAMES, optional, refuse_wrong_types
+from dpforest_duckdb.arguments import NAMES, optional, refuse_wrong_types
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.checks import remarks
 from dpforest_duckdb.domain.file import load_domain
@@ -26,7 +26,7 @@ from dpforest_duckdb.errors import (
     in_python,
     warn,
 )
-from dpforest_duckdb.ledger.accounts import AnyAccount
+from dpforest_duckdb.ledger.accounts import AnyAccount, ruled_out
 from dpforest_duckdb.ledger.entries import Cap
 from dpforest_duckdb.model import store
 from dpforest_duckdb.privacy.amounts import atto_delta, large_delta, large_epsilon, nano_epsilon
@@ -91,8 +91,8 @@ def prepare(
     declared = _public(engine, info, domain, target)
     public = declared.keep(columns, exclude)
     own_account = rows.account_or(account, ledger, dataset)
-    cap = None if privacy_unit == EACH_ROW else own_account.budget().cap
-    unit = _unit(public, info, privacy_unit, rows_per_unit, cap)
+    budget = own_account.budget()
+    unit = _unit(public, info, privacy_unit, rows_per_unit, budget.cap)
     used = public.without(unit.columns)
     used.refuse_missing(info.columns)
     info = engine.typed(info, used, unit)
@@ -102,14 +102,13 @@ def prepare(
         public, nano, trees=trees, depth=depth, rows_per_unit=unit.rows, delta=atto
     )
     request = _affordable(chosen, wanted)
+    notes += ruled_out(own_account, budget, unit, given=privacy_unit is not None)
     notes += rows.remarks(public, info.columns)
     notes += (*_budget_notes(chosen, wanted, request), *chosen.remarks(trees, depth))
-    _warn(notes, chosen)
+    _warn(notes, chosen, plain=engine.spills_plain(info))
     engine.refuse_unseen(info, [*public.columns, *unit.columns])
     if name is not None:
         store.check_name(engine.models, name, replace=replace)
-    if engine.spills_plain(info):
-        warn(PLAIN_SPILL, PlainSpillWarning)
     run = Run(
         engine=engine,
         account=own_account,
@@ -132,7 +131,10 @@ def prepare(
     return run
 
 
-def _warn(notes: Iterable[str], recipe: Recipe) -> None:
+def _warn(notes: Iterable[str], recipe: Recipe, *, plain: bool) -> None:
+    """Warn of all notes, of the recipe's flaws, and of temporary files that are `plain`."""
+    if plain:
+        warn(PLAIN_SPILL, PlainSpillWarning)
     for note in notes:
         warn(in_python(note), PublicFactWarning)
     for flaw in recipe.flaws:

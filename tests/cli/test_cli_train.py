@@ -189,7 +189,7 @@ def test_a_name_with_a_comma_can_be_chosen(db: Path) -> None:
 
 def test_rows_per_unit_are_bounded_and_printed(db: Path) -> None:
     said = dpforest(*train(db, "--name", "unit", "--privacy-unit", "WHO", "--rows-per-unit", "3"))
-    changed = 'earlier runs protected each row; this one protects each "who" (at most 3 rows used)'
+    changed = 'Earlier runs protected each row; this one protects each "who" (at most 3 rows used)'
     assert changed in said.err
     assert 'Privacy unit: each "who" (at most 3 rows used)' in said.err
     assert 'per "who" (at most 3 rows used)' in said.text

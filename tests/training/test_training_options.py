@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from visits import ready, visits
 import dpforest_duckdb
 from dpforest_duckdb import DpforestError, UsageError
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.errors import PublicFactWarning
+from dpforest_duckdb.ledger.accounts import NoAccount, ruled_out
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import nano_epsilon
 from dpforest_duckdb.privacy.unit import PrivacyUnit
@@ -151,3 +154,31 @@ def test_digits_have_no_underscores() -> None:
     for amount in ("1_0", "1_0e-1"):
         with pytest.raises(UsageError, match="must be a number"):
             nano_epsilon(amount)
+
+
+@pytest.mark.parametrize("unit", [None, "row"])
+def test_the_first_run_for_rows_warns_that_it_rules_out_a_cap_for_persons(
+    tmp_path: Path, con: duckdb.DuckDBPyConnection, unit: str | None
+) -> None:
+    """Unless rows were asked for; and a run for persons before it is a reason to warn again."""
+    visits(con)
+    given = {"privacy_unit": unit} if unit else {}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run = ready(con, tmp_path, **given)
+    said = [str(each.message) for each in caught]
+    persons = "their column with privacy_unit: after a run for rows, the table can never have a cap"
+    assert sum(persons in text for text in said) == (unit is None)
+    assert all(each.category is PublicFactWarning for each in caught)
+    run.execute()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ready(con, tmp_path, **given)
+    assert not any("cap" in str(each.message) for each in caught), "it was said"
+    with pytest.warns(PublicFactWarning, match="Earlier runs protected each row; this one"):
+        ready(con, tmp_path, privacy_unit="who")
+
+
+def test_without_a_ledger_nothing_is_said_about_caps() -> None:
+    row = PrivacyUnit("row")
+    assert list(ruled_out(NoAccount(), NoAccount().budget(), row, given=False)) == []
