@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sqlite3
 import warnings
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from variants import some
 from visits import DDL, ready, visits
 
 import dpforest_duckdb
-from dpforest_duckdb import BudgetError, DpforestError
+from dpforest_duckdb import BudgetError, DpforestError, prepare, train
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
 from dpforest_duckdb.engine.stored_rows import StoredRows
@@ -279,3 +280,14 @@ def test_auto_keeps_a_smaller_number_of_trees_for_log_odds(
         found = adaptation.adapted(find("auto"), request, np.array([rows // 2, rows // 2]))
         if found.recipe.name == "log-odds":
             assert found.request.trees <= 2
+
+
+def test_prepare_takes_all_arguments_of_train_with_the_same_defaults() -> None:
+    """`train` passes them on by their names."""
+    own = dict(inspect.signature(train).parameters)
+    assert own.pop("progress").default is None
+    planned = inspect.signature(prepare).parameters
+    assert {name: each.default for name, each in own.items()} == {
+        name: planned[name].default for name in own
+    }
+    assert set(planned) - set(own) == {"account", "leaks", "file"}
