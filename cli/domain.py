@@ -39,6 +39,7 @@ def domain(
       dpforest domain --db data.duckdb --table visits --target ill > visits.toml
     """
     from dpforest_duckdb.domain.file import domain_toml
+    from dpforest_duckdb.domain.table import refuse_folders
     from dpforest_duckdb.engine.declarations import declared_columns
     from dpforest_duckdb.training.opening import find_rows
 
@@ -51,6 +52,7 @@ def domain(
             return
         found = spellings(info.columns)
         if target is not None and fold(target) not in found:
+            refuse_folders(info, [target])
             near = hint(target, info.columns)
             raise DpforestError(f'There is no column "{target}"{near}: check --target.')
         named = found[fold(target)] if target else None
@@ -90,9 +92,11 @@ def _check(rows: FoundRows, file: str, target: str | None, as_json: bool) -> Non
     """Compare a domain file with the columns: refuse what cannot be right, list other doubts."""
     from dpforest_duckdb.domain.checks import remarks
     from dpforest_duckdb.domain.file import load_domain
+    from dpforest_duckdb.domain.table import refuse_folders
     from dpforest_duckdb.privacy.unit import ROW, requested_unit
 
     domain = load_domain(file, target)
+    refuse_folders(rows.table, domain.columns)
     unit = ROW
     if domain.privacy_unit is not None:
         unit = requested_unit(domain.privacy_unit, 1, cap=None, columns=rows.table.columns)

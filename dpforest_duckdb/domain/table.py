@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from dpforest_duckdb.domain.names import fold, listed
 from dpforest_duckdb.domain.types import ColumnType
+from dpforest_duckdb.errors import DpforestError
 
 
 @dataclass(frozen=True)
@@ -14,6 +16,7 @@ class TableInfo:
 
     `computed` are the columns that the database computes whenever they are read. `categories`
     are those that values of a DataFrame's columns are compared with; none for a column of numbers.
+    `folders` are the names, folded, that folders of files have as in year=2024: no columns.
     """
 
     catalog: str
@@ -23,6 +26,7 @@ class TableInfo:
     comment: str = ""
     computed: frozenset[str] = frozenset()
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    folders: frozenset[str] = frozenset()
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -37,6 +41,20 @@ class TableInfo:
     def reference(self) -> str:
         """The name as `Engine.table` reads it: a part with a dot or a quote is quoted."""
         return quoted_name(*([self.name] if self.schema == "main" else [self.schema, self.name]))
+
+
+def refuse_folders(table: TableInfo, names: Iterable[str]) -> None:
+    """Raise `DpforestError` for names of columns that only folders have, as in year=2024."""
+    known = set(map(fold, table.columns))
+    missing = [name for name in dict.fromkeys(names) if fold(name) in table.folders - known]
+    if missing:
+        several = len(missing) > 1
+        lacking, them = ("are no columns", "them") if several else ("is no column", "it")
+        raise DpforestError(
+            f"The names of folders are not read as columns, so there {lacking} {listed(missing)}: "
+            f"write {them} into the files (DuckDB's COPY does with WRITE_PARTITION_COLUMNS), or "
+            f"leave {them} out."
+        )
 
 
 def quoted_name(*parts: str) -> str:

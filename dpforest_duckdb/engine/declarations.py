@@ -16,7 +16,7 @@ from typing import Any
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import COLUMN_KEYS, domain_from_mapping
 from dpforest_duckdb.domain.names import fold, hint
-from dpforest_duckdb.domain.table import TableInfo
+from dpforest_duckdb.domain.table import TableInfo, refuse_folders
 from dpforest_duckdb.domain.types import NUMERIC
 from dpforest_duckdb.engine.base import Catalogue, DeclaredColumn
 from dpforest_duckdb.errors import DpforestError
@@ -32,6 +32,7 @@ def declared_domain(engine: Catalogue, info: TableInfo, target: str | None) -> D
     if not target:
         raise DpforestError("Name the column to predict with --target, or a file with --domain.")
     if fold(target) not in {fold(name) for name in info.columns}:
+        refuse_folders(info, [target])
         near = hint(target, info.columns)
         raise DpforestError(f'There is no column "{target}"{near}: check --target.')
     columns = [c for c in declared_columns(engine, info) if "kind" in c]

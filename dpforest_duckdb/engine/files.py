@@ -84,6 +84,12 @@ def opened_files(pattern: str | Path, database: DatabaseOpener) -> ParquetFiles 
     return CsvFiles(name, files, _headers(files), database)
 
 
+def folder_names(files: Sequence[Path]) -> frozenset[str]:
+    """What the names of the files' folders give a value, as in year=2024, folded."""
+    parts = (part for file in files for part in file.parent.parts)
+    return frozenset(fold(part.partition("=")[0]) for part in parts if "=" in part)
+
+
 @dataclass(frozen=True)
 class ParquetFiles:
     """Parquet files with one schema. They are read where they are, each time from the start."""

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import duckdb
 
-from dpforest_duckdb.domain.table import TableInfo
+from dpforest_duckdb.domain.table import TableInfo, refuse_folders
 from dpforest_duckdb.domain.types import column_types
 from dpforest_duckdb.engine.base import Trace
-from dpforest_duckdb.engine.files import opened_files
+from dpforest_duckdb.engine.files import folder_names, opened_files
 from dpforest_duckdb.engine.memory_database import NewDatabase
 from dpforest_duckdb.engine.read_beside import read_beside
 from dpforest_duckdb.errors import UsageError
@@ -45,7 +45,9 @@ def score_files(
     dialect = DuckDB()
     source = opened_files(files, NewDatabase(con, trace, out))
     columns = column_types(source.columns)
-    table = TableInfo(source.catalog, "main", source.name, columns)
+    folders = folder_names(source.files)
+    table = TableInfo(source.catalog, "main", source.name, columns, folders=folders)
+    refuse_folders(table, [attribute.column for attribute in forest.used.values()])
     rows = Scored(dialect.ident(*table.key), columns)
     if not source.schema:
         forest, rows = read_beside(forest, rows, by_values=False)

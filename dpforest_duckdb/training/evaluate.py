@@ -17,7 +17,7 @@ from dpforest_duckdb.arguments import EACH_ROW, refuse_wrong_types
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.domain.domain import bound_labels
 from dpforest_duckdb.domain.names import fold, hint, spellings
-from dpforest_duckdb.domain.table import TableInfo
+from dpforest_duckdb.domain.table import TableInfo, refuse_folders
 from dpforest_duckdb.engine.base import Engine, Snapshot, Trace
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account
@@ -282,6 +282,8 @@ def _labels(
     """
     found = spellings(info.columns)
     wanted = target or forest.domain.target
+    read = [attribute.column for attribute in forest.used.values()]
+    refuse_folders(info, [wanted, *read, *unit.columns])
     if fold(wanted) not in found:
         near = hint(wanted, info.columns)
         raise DpforestError(

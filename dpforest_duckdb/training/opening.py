@@ -6,6 +6,7 @@ And the models that are stored in a database.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from dpforest_duckdb.arguments import TEXT, refuse_wrong_types
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Trace
 from dpforest_duckdb.engine.duckdb import DuckDBEngine, refuse_no_connection
-from dpforest_duckdb.engine.files import opened_files
+from dpforest_duckdb.engine.files import folder_names, opened_files
 from dpforest_duckdb.engine.frames import Frame, is_frame
 from dpforest_duckdb.engine.memory_database import NewDatabase
 from dpforest_duckdb.engine.query_reads import scanned_table
@@ -56,7 +57,8 @@ def find_rows(con: Any, rows: Rows, trace: Trace | None = None) -> FoundRows:
     database = NewDatabase(con, trace)
     if isinstance(rows, Path):
         files = opened_files(rows, database)
-        return FileRows(*_source(files, engine), files)
+        sourced, info = _source(files, engine)
+        return FileRows(sourced, replace(info, folders=folder_names(files.files)), files)
     if isinstance(rows, duckdb.DuckDBPyRelation):
         table = scanned_table(engine, rows)
         if table is not None:

@@ -9,12 +9,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from dpforest_duckdb.arguments import NAMES, optional, refuse_wrong_types
+from dpforest_duckdb.arguments import EACH_ROW, NAMES, optional, refuse_wrong_types
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.checks import remarks
 from dpforest_duckdb.domain.file import load_domain
 from dpforest_duckdb.domain.names import fold
-from dpforest_duckdb.domain.table import TableInfo
+from dpforest_duckdb.domain.table import TableInfo, refuse_folders
 from dpforest_duckdb.engine.base import Catalogue, Trace
 from dpforest_duckdb.engine.declarations import declared_domain
 from dpforest_duckdb.errors import (
@@ -247,9 +247,12 @@ def _unit(
 ) -> PrivacyUnit:
     """The privacy unit: as requested, else the domain's, else that of the cap, else the row.
 
-    Raises `DpforestError` if the domain has identifiers and nothing says whom to protect.
+    Raises `DpforestError` if the domain has identifiers and nothing says whom to protect, and for
+    columns that the names of folders have.
     """
     column = domain.privacy_unit if requested is None else requested
+    named = [] if column in (None, EACH_ROW) else [str(column)]
+    refuse_folders(info, [*domain.columns, *named])
     if column is None and domain.identifiers and (cap is None or cap.unit.is_row):
         raise DpforestError(
             f'The domain names an identifier, "{domain.identifiers[0]}": say whom to protect with '

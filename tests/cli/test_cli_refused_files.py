@@ -6,6 +6,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from models import forest_of, log_odds, one_split, two_attributes
 from people_files import DECLARED, FIXED, trained
 from shell import dpforest, refused
 from variants import some
@@ -216,3 +217,45 @@ def test_dates_for_numbers_misspelt_keys_and_large_budgets_get_a_sentence(folder
 def test_an_empty_privacy_unit_is_no_column(folder: Path) -> None:
     words = trained("--db", "part-1.csv", *DECLARED, "--privacy-unit", "")
     refused(dpforest(*words), "--privacy-unit is empty", code=2)
+
+
+def test_a_column_that_only_the_names_of_folders_have_is_explained(folder: Path) -> None:
+    """By every verb that reads files, for every kind of column; and nothing is debited."""
+    with duckdb.connect() as con:
+        con.execute("CREATE TABLE t AS FROM read_csv('part-1.csv', all_varchar = true)")
+        con.execute("ALTER TABLE t ALTER age TYPE INTEGER")
+        con.execute("ALTER TABLE t ADD COLUMN Year INTEGER DEFAULT 2024")
+        con.execute("COPY t TO 'all.parquet'")
+        con.execute("COPY t TO 'years' (FORMAT parquet, PARTITION_BY (Year))")
+    files = ("--db", "years/*/*.parquet")
+    assert (
+        dpforest(*trained("--db", "all.parquet", *DECLARED, "--numeric", "year=0:9999")).code == 0
+    )
+    before = Path("book").read_bytes()
+    Path("year.toml").write_text(
+        'target = "ill"\n[[column]]\nname = "ill"\nkind = "categorical"\ndomain = ["no", "yes"]\n'
+        '[[column]]\nname = "year"\nkind = "numeric"\nlower = 0\nupper = 9999\n'
+    )
+    why = ('not read as columns, so there is no column "', "year", "WRITE_PARTITION_COLUMNS")
+    target = ("--target", "year", "--classes", "2024,2025", "--numeric", "age=0:99")
+    for words in (
+        trained(*files, *DECLARED, "--numeric", "year=0:9999"),
+        trained(*files, *DECLARED, "--privacy-unit", "year"),
+        ("train", *files, *target, "--epsilon", "1", "--ledger", "book", "--out", "n.json"),
+        ("domain", *files, "--target", "year"),
+        ("domain", *files, "--check", "year.toml"),
+    ):
+        refused(dpforest(*words), *why)
+    assert Path("book").read_bytes() == before
+    assert dpforest(*trained(*files, *DECLARED)).code == 0, "folders alone are no reason"
+
+
+def test_a_model_says_which_of_its_columns_only_folders_have(folder: Path) -> None:
+    domain = two_attributes(("colour", "size"))
+    forest_of(domain, one_split(domain, 0, log_odds([0.0], [0.0], [1.0], [0.0]))).save("c.json")
+    for colour in ("red", "blue"):
+        Path(f"colour={colour}").mkdir()
+        Path(f"colour={colour}/rows.csv").write_text("size,target\nsmall,no\n")
+    words = ("--db", "colour=*/rows.csv", "--model", "c.json")
+    for verb in (("score", "--into", "s.csv"), ("evaluate", "--ledger", "book")):
+        refused(dpforest(*verb, *words), "names of folders are not read", '"colour"')
