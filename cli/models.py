@@ -135,7 +135,8 @@ def _list(models: ModelStore, as_json: bool) -> None:
     listed: list[dict[str, Any]] = []
     for name in models.names():
         try:
-            listed.append(_facts(store.load(models, name)))
+            facts = _facts(store.load(models, name))
+            listed.append({**facts, "stored": store.stored_on(models, name)})
         except DpforestError as error:
             listed.append({"model": name, "error": error.sentence})
     if as_json:

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from datetime import date
 from typing import Any, TypeVar, get_args
 
 import numpy as np
@@ -29,6 +30,7 @@ MAX_NODES = 1_000_000
 MAX_DEPTH = 100
 
 
+_STORED = re.compile(r',"stored":"(\d{4}-\d\d-\d\d)"}\Z', re.ASCII)
 AnyForest = TypeVar("AnyForest", bound=ForestContent)
 
 
@@ -49,6 +51,17 @@ def to_json(forest: ForestContent) -> str:
         "trees": [_tree_json(tree) for tree in forest.trees],
     }
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def with_day(text: str, day: date) -> str:
+    """The JSON of a forest with the day when it is stored, which is no part of the forest."""
+    return f'{text.removesuffix("}")},"stored":"{day.isoformat()}"}}'
+
+
+def stored_day(text: str) -> str | None:
+    """The day that `with_day` added; None if it did not."""
+    found = _STORED.search(text)
+    return found[1] if found else None
 
 
 def fingerprint(forest: ForestContent) -> str:

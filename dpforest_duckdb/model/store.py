@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import tempfile
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from dpforest_duckdb.engine.base import ModelStore, NameTakenError
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.files import is_model_file, write_file
 from dpforest_duckdb.model.forest import Forest, load_forest
+from dpforest_duckdb.model.json_format import stored_day, with_day
 
 LONGEST_NAME = 200  # characters of a model's name
 
@@ -38,11 +40,23 @@ def check_name(models: ModelStore, name: str, *, replace: bool) -> None:
 def save(models: ModelStore, forest: Forest, *, replace: bool = False) -> None:
     """Store a forest; with `replace`, in the place of one with its name, whatever the case.
 
+    Its JSON gets the day in UTC. An hour would show how long a training took, which depends on
+    private rows.
+
     Raises `DpforestError` for a name that is taken or not allowed.
     """
     check_name(models, forest.name, replace=replace)
     old = _stored(models).get(forest.name.casefold())
-    models.write(forest.name, forest.to_json(), instead_of=old)
+    text = with_day(forest.to_json(), datetime.now(UTC).date())
+    models.write(forest.name, text, instead_of=old)
+
+
+def stored_on(models: ModelStore, name: str) -> str | None:
+    """The day when a model was stored, such as "2026-01-31"; None if its version kept none.
+
+    `name` is spelt as in `models.names()`.
+    """
+    return stored_day(models.read(name))
 
 
 class NotStoredError(DpforestError):

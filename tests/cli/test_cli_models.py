@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
-from shell import FOREST_KEYS, dpforest, refused, state, train
+from shell import FOREST_KEYS, dpforest, make, refused, state, train
 
 
 def test_models_list_show_drop(db: Path) -> None:
     listed = dpforest("models", "--db", db, "--json").facts
     assert set(listed) == {"models"}
-    assert [set(model) for model in listed["models"]] == [FOREST_KEYS | {"target", "table"}]
+    assert [set(model) for model in listed["models"]] == [
+        FOREST_KEYS | {"target", "table", "stored"}
+    ]
     assert "risk" in dpforest("models", "list", "--db", db).text
     shown = dpforest("models", "show", "risk", "--db", db, "--json").facts
     more = {"table", "target", "classes", "attributes", "used", "guarantee", "limited", "picked"}
@@ -130,3 +133,24 @@ def test_models_show_epsilon_in_all_of_its_digits(db: Path) -> None:
     dpforest(*train(db, "--name", "exact", "--epsilon", "0.123456789"))
     assert "0.123456789 " in dpforest("models", "show", "exact", "--db", db).text.replace("\n", " ")
     assert "0.123456789 " in dpforest("models", "--db", db).text
+
+
+def test_models_lists_the_day_when_each_was_stored(db: Path, tmp_path: Path) -> None:
+    """Which is no part of the model; one that an earlier version stored has none."""
+    today = {datetime.now(UTC).date().isoformat()}
+    dpforest("models", "export", "risk", "--db", db, "--out", tmp_path / "m.json")
+    assert "stored" not in json.loads((tmp_path / "m.json").read_text())
+    dpforest("models", "import", tmp_path / "m.json", "--db", db, "--name", "new")
+    make(
+        db,
+        "UPDATE dpforest.models SET model = '{}' WHERE name = 'risk'".format(
+            (tmp_path / "m.json").read_text().replace("'", "''")
+        ),
+    )
+    today.add(datetime.now(UTC).date().isoformat())
+    new, risk = dpforest("models", "--db", db, "--json").facts["models"]
+    assert new["stored"] in today
+    assert risk["stored"] is None
+    lines = dpforest("models", "--db", db).text.strip().splitlines()
+    assert lines[0].split()[-1] == "stored"
+    assert [line.split()[-1] for line in lines[2:]] == [new["stored"], "visits"]
