@@ -124,12 +124,14 @@ def show_table(
     *,
     title: str | None = None,
     named: bool = False,
+    between: str = "",
 ) -> None:
     """Print rows under headings on stdout, in full.
 
     If stdout is a terminal that is too narrow for the table, each row becomes a paragraph: the
     column `title` (by default the first) on a line of its own, and the others below it. If `named`,
-    the heading of that column is printed too.
+    the heading of that column is printed too. Its text is cut only before `between`, if that is
+    given and the part between two of them fits on a line.
     """
     texts = [[cell(value) for value in row] for row in rows]
     numeric = [
@@ -148,7 +150,7 @@ def show_table(
             print(line.rstrip())
         return
     for row in texts:
-        for line in _paragraph(headings, row, title or headings[0], named, console.width):
+        for line in _paragraph(headings, row, title or headings[0], named, between, console.width):
             console.print(line)
 
 
@@ -180,18 +182,32 @@ def _grid(headings: Sequence[str], rows: list[list[str]], numeric: list[bool]) -
 
 
 def _paragraph(
-    headings: Sequence[str], row: list[str], title: str, named: bool, width: int
+    headings: Sequence[str], row: list[str], title: str, named: bool, between: str, width: int
 ) -> list[str]:
-    """A row as lines of at most `width` characters, cut between words."""
+    """A row as lines of at most `width` characters, cut between words, and see `show_table`."""
     texts = dict(zip(headings, row, strict=True))
     first = texts.pop(title)
     if named:
         first = f"{title}: {first}"
     rest = ", ".join(f"{name} {text}" for name, text in texts.items() if text)
     return [
-        *textwrap.wrap(first or title, width, subsequent_indent="  "),
+        *_cut(first or title, between, width),
         *textwrap.wrap(rest, width, initial_indent="  ", subsequent_indent="  "),
     ]
+
+
+def _cut(text: str, between: str, width: int) -> list[str]:
+    """A text as lines of at most `width` characters, all but the first indented."""
+    parts = text.split(f" {between} ") if between else [text]
+    parts = [parts[0], *(f"{between} {part}" for part in parts[1:])]
+    lines: list[str] = []
+    for part in parts:
+        if lines and len(lines[-1]) + 1 + len(part) <= width:
+            lines[-1] += f" {part}"
+        else:
+            indent = "  " if lines else ""
+            lines += textwrap.wrap(part, width, initial_indent=indent, subsequent_indent="  ")
+    return lines
 
 
 def cell(value: object) -> str:

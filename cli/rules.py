@@ -50,7 +50,7 @@ def rules(
     if forest.link == "softmax":  # no leaf predicts alone, so a prediction would mislead
         keys = ["tree", "node", "rule", "log_odds", "counts", "noise", "support"]
         found = [{**rule, "log_odds": added(rule["log_odds"])} for rule in found]
-    show_table(keys, [[rule[key] for key in keys] for rule in found], title="rule")
+    show_table(keys, [[rule[key] for key in keys] for rule in found], title="rule", between="AND")
     sys.stdout.flush()  # the note comes below the rules, also if both go to one file
     classes = forest.domain.classes
     say(

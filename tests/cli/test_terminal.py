@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -46,6 +47,27 @@ def test_a_table_that_does_not_fit_becomes_paragraphs_without_broken_words(
     assert any(
         "one two three four five six seven" in line for line in capsys.readouterr().out.split("\n")
     )
+
+
+def test_a_rule_is_cut_between_its_conditions_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Unless one of them is longer than a line. Piped, each rule stays on one line."""
+    rule = "a <= 1 AND (b > 20 or missing) AND c = 3 AND d in (one, two, three, four) AND e = 5"
+    show = partial(show_table, ["tree", "rule"], [[0, rule]], title="rule", between="AND")
+    terminal(monkeypatch, 28)
+    show()
+    assert plain(capsys.readouterr().out) == [
+        "a <= 1",
+        "  AND (b > 20 or missing)",
+        "  AND c = 3",
+        "  AND d in (one, two, three,",
+        "  four) AND e = 5",
+        "  tree 0",
+    ]
+    monkeypatch.setenv("TTY_COMPATIBLE", "0")
+    show()
+    assert rule in capsys.readouterr().out
 
 
 def test_a_line_is_cut_between_words_in_a_terminal_alone(
