@@ -20,6 +20,7 @@ from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, Tree, branch_of
 
 ROUNDING = 1e-9  # an effect below it comes from rounding: votes are in units of 1e-6
+TINY = 1e-12  # a variance, so that none is 0
 BAND = 2.0  # standard deviations of the noise on either side of an effect
 
 
@@ -30,8 +31,8 @@ class Effect:
     `values[cell, class]` are log-odds (softmax link), or class probabilities minus those of the
     mean row (shares link). Log-odds are against the other of two classes, or minus the mean over
     several. `deviation[cell, class]` is the standard deviation of the noise in them, to first
-    order; NaN if the noise is not recorded. `weights[cell]` are the parts of the rows, from noisy
-    counts; equal if none were released.
+    order, with the trees' weights as they are; NaN if the noise is not recorded. `weights[cell]`
+    are the parts of the rows, from noisy counts; equal if none were released.
     """
 
     attribute: int
@@ -54,7 +55,11 @@ class Effect:
 def effects(forest: ForestContent) -> list[Effect]:
     """The effect of every attribute that a tree splits by, the most important first."""
     cells = forest.domain.cells
-    flows = [_Flow(tree, cells, _branch_weights(tree, cells)) for tree in forest.trees]
+    weights = _weights(forest)
+    flows = [
+        _Flow(tree, cells, _branch_weights(tree, cells), weight)
+        for tree, weight in zip(forest.trees, weights, strict=True)
+    ]
     used = sorted({int(a) for tree in forest.trees for a in tree.attribute[tree.kind != LEAF]})
     found = [_effect(forest, flows, attribute) for attribute in used]
     return sorted(found, key=lambda effect: -effect.importance)
@@ -91,7 +96,7 @@ def _effect(forest: ForestContent, flows: Sequence[_Flow], attribute: int) -> Ef
         reached = flow.reached(attribute, cells)
         values += reached @ _outputs(forest, tree)
         # the noise of a leaf counts only where rows reach it: it can be unknown elsewhere
-        noise = _variances(forest, tree)
+        noise = flow.weight**2 * _variances(forest, tree)
         used = (reached > 0).any(axis=0)
         known = np.isfinite(noise[used]).all(axis=1)
         spread = reached[:, used] ** 2
@@ -114,11 +119,15 @@ def _effect(forest: ForestContent, flows: Sequence[_Flow], attribute: int) -> Ef
 
 @dataclass(frozen=True)
 class _Flow:
-    """How rows go down a tree: `parts[node]` is the part of its parent's rows that a node gets."""
+    """How rows go down a tree: `parts[node]` is the part of its parent's rows that a node gets.
+
+    `weight` is that of the tree's log-odds, as `_weights` gives it.
+    """
 
     tree: Tree
     cells: tuple[int, ...]
     parts: Floats
+    weight: float
 
     def reached(self, attribute: int, values: Sequence[int]) -> Floats:
         """The part of the rows in each leaf `[value, node]` if all rows had one cell of `values` in
@@ -186,6 +195,50 @@ def _variances(forest: ForestContent, tree: Tree) -> Floats:
         same: Floats = (noise / held) ** 2 * np.ones(tree.votes.shape)
         return same
     return centred_variance((noise / np.maximum(tree.counts, np.maximum(noise, 1.0))) ** 2)
+
+
+def _weights(forest: ForestContent) -> list[float]:
+    """By how much each tree's votes are more or less than the log-odds of its counts.
+
+    Sums of log-odds are multiplied by a weight that a model does not record. It is the slope of a
+    regression through the leaves whose counts are all above two standard deviations of their noise:
+    one for all trees of one split, and one for all others. 1 if no leaf says it.
+    """
+    sums = np.array([tree.nodes > 1 and (tree.kind[1:] == LEAF).all() for tree in forest.trees])
+    weights = np.ones(len(sums))
+    for kind in (True, False):
+        moments = [_moments(forest, forest.trees[n]) for n in np.flatnonzero(sums == kind)]
+        votes_by_counts, counts_by_counts = np.sum(moments, axis=0) if moments else (0.0, 0.0)
+        if votes_by_counts > 0:
+            weights[sums == kind] = votes_by_counts / counts_by_counts
+    return weights.tolist()
+
+
+def _moments(forest: ForestContent, tree: Tree) -> tuple[float, float]:
+    """The products of a tree's votes and of the log-odds of its counts with these log-odds, summed
+    over its leaves of clear counts, by the precision of the log-odds; 0 without such leaves.
+
+    Both are taken minus their means over the leaves of the same parent: votes may be relative to
+    its class shares.
+    """
+    if forest.link != "softmax" or tree.vote_noise is not None or tree.noise is None:
+        return 0.0, 0.0
+    assert tree.counts is not None, "noise is that of counts"
+    clear = (tree.counts > BAND * tree.noise[:, None]).all(axis=1) & (tree.kind == LEAF)
+    if not clear.any():
+        return 0.0, 0.0
+    precision = 1 / _variances(forest, tree)[clear].clip(TINY)
+    parent = np.unique(tree.parents(forest.domain.cells)[clear], return_inverse=True)[1]
+    siblings = np.eye(parent.max() + 1)[parent].T  # [parent, leaf]
+
+    def centred(scores: Floats) -> Floats:
+        among = scores - scores.mean(axis=1, keepdims=True)
+        means = siblings @ (precision * among) / (siblings @ precision)
+        found: Floats = among - means[parent]
+        return found
+
+    counts, votes = centred(np.log(tree.counts[clear])), centred(tree.votes[clear] / SCALE)
+    return float((precision * votes * counts).sum()), float((precision * counts**2).sum())
 
 
 def _rows(tree: Tree, reached: Floats, attribute: int) -> Floats:

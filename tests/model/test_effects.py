@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,11 @@ from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 from dpforest_duckdb.errors import UsageError
 from dpforest_duckdb.model.effects import effects, importances
 from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.postprocess.voting import centred_variance, integer_votes, of_two
 from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree
 
 DOMAIN = two_attributes()
+by_number = attrgetter("attribute")
 
 
 def additive() -> Forest:
@@ -83,6 +86,41 @@ def test_the_band_is_that_of_log_odds_of_noisy_counts() -> None:
     expected = [np.sqrt((10 / n0) ** 2 + (10 / n1) ** 2) for n0, n1 in ((100, 50), (10, 200))]
     assert effect.deviation[:2, 1] == pytest.approx(expected)
     assert effect.weights == pytest.approx(np.array([150, 203, 160]) / 513)
+
+
+@pytest.mark.parametrize("weight", [0.15, 1.0])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_band_has_the_weight_of_the_log_odds(weight: float, classes: int) -> None:
+    """It follows from votes and counts, of all trees of one split together."""
+    domain = two_attributes(labels=("no", "maybe", "yes")[-classes:])
+    tables = [np.array([[100, 50, 70], [30, 200, 90], [80, 90, 150], [0, 0, 0]])]
+    tables.append(np.array([[400, 310, 330], [420, 370, 390], [0, 0, 0]]))
+    trees = []
+    for attribute, table in enumerate(tables):
+        held = table[:, :classes]
+        odds = np.log(np.maximum(held, 1) / held.sum(axis=0))
+        votes = integer_votes(weight * (odds - odds.mean(axis=1, keepdims=True)))
+        trees.append(one_split(domain, attribute, votes, held, noise=5.0))
+    for attribute, effect in enumerate(sorted(effects(forest_of(domain, *trees)), key=by_number)):
+        held = tables[attribute][: len(effect.labels), :classes]
+        one = centred_variance((5.0 / held) ** 2) * (4 if classes == 2 else 1)
+        assert effect.deviation == pytest.approx(weight * np.sqrt(one), rel=0.01)
+
+
+def test_the_band_has_the_weight_of_log_odds_below_a_root() -> None:
+    """Votes may be relative to the class shares of a leaf's parent."""
+    held = np.array(
+        [[0, 0], [900, 300], [50, 50], [50, 50], [50, 50], [600, 100], [300, 200], [0, 0]]
+    )
+    votes = np.zeros_like(held)
+    votes[5:7] = integer_votes(0.5 * of_two(np.log([1 / 6, 2 / 3]) - np.log(1 / 3)))
+    kinds = np.array([MULTIWAY, MULTIWAY] + [LEAF] * 6)
+    places = (np.array([0, 1] + [-1] * 6), np.zeros(8, dtype=np.int64), np.array([1, 5] + [-1] * 6))
+    tree = Tree(kinds, *places, held, votes, np.full(8, 5.0))
+    (_, size) = sorted(effects(forest_of(DOMAIN, tree)), key=by_number)
+    parts = np.array([1200, 100, 100, 100]) / 1500  # of the rows, in each child of the root
+    each = [(5 / 600) ** 2 + (5 / 100) ** 2, *[2 * (5 / 50) ** 2] * 3]
+    assert size.deviation[0, 1] == pytest.approx(0.5 * np.sqrt(parts**2 @ each), rel=0.01)
 
 
 @pytest.mark.parametrize("trees", [1, 4])
