@@ -75,8 +75,30 @@ def train(
     ...     train(con, visits, domain=domain, epsilon=1, recipe="dpdf", ledger=ledger, dataset="v")
     <Forest 'query': dpdf, 1 tree, ε = 1, δ = 0, per row, add-remove neighbours>
     """
-    given = {name: value for name, value in locals().items() if name != "progress"}
-    return prepare(**given).execute(progress)
+    run = prepare(
+        con,
+        table,
+        epsilon=epsilon,
+        delta=delta,
+        domain=domain,
+        target=target,
+        privacy_unit=privacy_unit,
+        rows_per_unit=rows_per_unit,
+        recipe=recipe,
+        trees=trees,
+        depth=depth,
+        columns=columns,
+        exclude=exclude,
+        name=name,
+        replace=replace,
+        as_published=as_published,
+        seed=seed,
+        rows_at_most=rows_at_most,
+        ledger=ledger,
+        dataset=dataset,
+        trace=trace,
+    )
+    return run.execute(progress)
 
 
 def train_many(runs: Sequence[Run], progress: Observer | None = None) -> Iterator[Forest]:
