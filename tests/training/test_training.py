@@ -283,7 +283,7 @@ def test_auto_keeps_a_smaller_number_of_trees_for_log_odds(
 
 
 def test_prepare_takes_all_arguments_of_train_with_the_same_defaults() -> None:
-    """`train` passes them on by their names."""
+    """Whoever adds one to `train` passes it on."""
     own = dict(inspect.signature(train).parameters)
     assert own.pop("progress").default is None
     planned = inspect.signature(prepare).parameters
