@@ -22,7 +22,7 @@ from dpforest_duckdb.splits.limits import MAX_LEAVES, fitting, most_counted
 from dpforest_duckdb.tree import LEAF
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Frontier:
     """The open nodes of a depth; all fields are public or released.
 
@@ -56,40 +56,41 @@ class _Levels:
         """Split level by level, until no node is open."""
         request, observe = self.context.request, self.context.observe
         roots = np.arange(request.trees)
-        open_ = _Frontier(
+        frontier = _Frontier(
             roots,
             np.ones((len(roots), sum(request.domain.cells)), dtype=np.bool_),
             np.full(len(roots), float(max(request.rows, 1))),
         )
         for depth in range(request.deepest):
             observe(Event(Phase.CHOOSE_SPLITS, depth + 1, request.deepest, "depth"))
-            if not self._split_level(open_, depth):
-                break
-        else:
-            self._release_nodes(open_, [], request.deepest)
+            below = self._split_level(frontier, depth)
+            if below is None:
+                return self.growth
+            frontier = below
+        self._release_nodes(frontier, [], request.deepest)
         return self.growth
 
-    def _split_level(self, open_: _Frontier, depth: int) -> bool:
-        """Split the open nodes of a depth; false if all of them become leaves."""
+    def _split_level(self, frontier: _Frontier, depth: int) -> _Frontier | None:
+        """Split the open nodes of a depth; returns their children, None if all become leaves."""
         context, plan = self.context, self.context.accountant.plan
-        first = int(open_.nodes.min())
+        first = int(frontier.nodes.min())
         counts: list[Integers] = []
         if plan.query("split"):
-            here, span = open_.nodes - first, self.growth.nodes - first
+            here, span = frontier.nodes - first, self.growth.nodes - first
             counts = [table[here] for table in self.rows.count_classes(first, span)]
-        noisy = self._release_nodes(open_, counts, depth)
-        allowed = self._candidates.allowed(open_.reachable)
+        noisy = self._release_nodes(frontier, counts, depth)
+        allowed = self._candidates.allowed(frontier.reachable)
         may_split = allowed.any(axis=1)
         if context.recipe.stop is not None:
-            may_split &= ~context.recipe.stop(self._level(open_, allowed, noisy))
+            may_split &= ~context.recipe.stop(self._level(frontier, allowed, noisy))
         nodes = np.flatnonzero(may_split)
         if not len(nodes):
-            return False
+            return None
         choice = Choice(
             candidates=self._candidates,
             counts=counts,
             allowed=allowed,
-            reachable=open_.reachable,
+            reachable=frontier.reachable,
             noisy=noisy,
             epsilon=context.accountant.spend("split", depth) if counts else 0,
             rows_per_unit=context.request.rows_per_unit,
@@ -100,14 +101,14 @@ class _Levels:
             rows=context.request.rows,
         ).of(nodes)
         drawn = self._choose(choice)
-        size = open_.expected if noisy is None else noisy.sum(axis=1).astype(np.float64)
-        return self._apply(open_, *self._within_limits(nodes, drawn, size[nodes], depth))
+        size = frontier.expected if noisy is None else noisy.sum(axis=1).astype(np.float64)
+        return self._apply(frontier, *self._within_limits(nodes, drawn, size[nodes], depth))
 
-    def _level(self, open_: _Frontier, allowed: Mask, noisy: Integers | None) -> Level:
+    def _level(self, frontier: _Frontier, allowed: Mask, noisy: Integers | None) -> Level:
         """What a stopping rule may know about the open nodes."""
         context, splits = self.context, self._candidates
         widest = np.where(allowed, splits.described_branches, 0).max(axis=1)
-        return Level(noisy, open_.expected, widest, context.request, context.accountant.plan)
+        return Level(noisy, frontier.expected, widest, context.request, context.accountant.plan)
 
     def _within_limits(
         self, nodes: Integers, drawn: Drawn, size: Floats, depth: int
@@ -128,26 +129,27 @@ class _Levels:
         growth.limited += int((~fits).sum())
         return nodes[fits], drawn.of(fits)
 
-    def _apply(self, open_: _Frontier, nodes: Integers, drawn: Drawn) -> bool:
-        """Make the drawn splits, route the rows, open the children; false if no split was drawn."""
+    def _apply(self, frontier: _Frontier, nodes: Integers, drawn: Drawn) -> _Frontier | None:
+        """Make the drawn splits and route the rows; returns the children, None without a split."""
         splits, growth = self._candidates, self.growth
         divided = drawn.candidate != NO_SPLIT
         if not divided.any():
-            return False
+            return None
         split, chosen = nodes[divided], drawn.candidate[divided]
         born = growth.nodes
-        made = growth.split_by(open_.nodes[split], splits, chosen)
+        made = growth.split_by(frontier.nodes[split], splits, chosen)
         children = np.arange(born, growth.nodes)
         self.rows.route(made, growth.nodes)
         if drawn.children is not None:
             growth.release(children, np.concatenate(drawn.children), drawn.noise)
-        below = splits.descend(open_.reachable[split], chosen)
-        open_.expected = splits.parts(open_.expected[split], chosen)
-        open_.nodes, open_.reachable = children, below
-        return True
+        return _Frontier(
+            children,
+            splits.descend(frontier.reachable[split], chosen),
+            splits.parts(frontier.expected[split], chosen),
+        )
 
     def _release_nodes(
-        self, open_: _Frontier, counts: list[Integers], depth: int
+        self, frontier: _Frontier, counts: list[Integers], depth: int
     ) -> Integers | None:
         """The noisy histogram or size of each open node, whichever the plan has.
 
@@ -155,33 +157,35 @@ class _Levels:
         """
         plan = self.context.accountant.plan
         if plan.query("histogram"):
-            return self._release_histograms(open_, counts, depth)
+            return self._release_histograms(frontier, counts, depth)
         if plan.query("size"):
-            return self._release_sizes(open_, counts, depth)
+            return self._release_sizes(frontier, counts, depth)
         return None
 
-    def _release_histograms(self, open_: _Frontier, counts: list[Integers], depth: int) -> Integers:
+    def _release_histograms(
+        self, frontier: _Frontier, counts: list[Integers], depth: int
+    ) -> Integers:
         """`[node, class]`, which the trees keep."""
         context, k = self.context, self.context.request.rows_per_unit
         cost = context.accountant.spend("histogram", depth)
-        noisy = context.randomness.noise.laplace(self._count(open_, counts), cost, k)
-        self.growth.release(open_.nodes, noisy, laplace_deviation(cost, k))
+        noisy = context.randomness.noise.laplace(self._count(frontier, counts), cost, k)
+        self.growth.release(frontier.nodes, noisy, laplace_deviation(cost, k))
         return noisy
 
-    def _release_sizes(self, open_: _Frontier, counts: list[Integers], depth: int) -> Integers:
+    def _release_sizes(self, frontier: _Frontier, counts: list[Integers], depth: int) -> Integers:
         """`[node, 1]`, which no tree keeps."""
         context, k = self.context, self.context.request.rows_per_unit
         cost = context.accountant.spend("size", depth)
-        private = self._count(open_, counts).sum(axis=1, keepdims=True)
+        private = self._count(frontier, counts).sum(axis=1, keepdims=True)
         return context.randomness.noise.laplace(private, cost, k)
 
-    def _count(self, open_: _Frontier, counts: list[Integers]) -> Integers:
+    def _count(self, frontier: _Frontier, counts: list[Integers]) -> Integers:
         """The private rows of each class, `[node, class]`."""
         if counts:
             classes: Integers = counts[0].sum(axis=1)
             return classes
-        first = int(open_.nodes.min())
-        return self.rows.count_leaves(first, self.growth.nodes - first)[open_.nodes - first]
+        first = int(frontier.nodes.min())
+        return self.rows.count_leaves(first, self.growth.nodes - first)[frontier.nodes - first]
 
 
 def release_leaves(rows: CodedRows, context: TrainingContext, growth: Growth) -> Growth:
