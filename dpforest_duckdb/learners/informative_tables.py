@@ -13,7 +13,7 @@ One more row raises each term of the sum by its weight at most. So with m terms 
 privacy unit, the sensitivity is m·k times the largest weight, and the utility is monotone.
 
 The tables of the drawn attributes have joint noise, in groups of attributes with blocks of similar
-size (`splits.table_codes`). On average over the tables, it is smaller than independent noise.
+size (`splits.table_groups`). On average over the tables, it is smaller than independent noise.
 """
 
 from __future__ import annotations
@@ -34,13 +34,8 @@ from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, ScoreRule, TrainingContext
 from dpforest_duckdb.splits.choose import draw_best
 from dpforest_duckdb.splits.limits import MAX_LEAVES, fitting, most_counted
-from dpforest_duckdb.splits.table_codes import (
-    JointTables,
-    has_contrasts,
-    like_groups,
-    release,
-    vectors_of,
-)
+from dpforest_duckdb.splits.table_codes import JointTables, has_contrasts, release, vectors_of
+from dpforest_duckdb.splits.table_groups import like_groups
 from dpforest_duckdb.tree import MULTIWAY, Tree
 
 PARTS = 2**10  # of a row: the weights of classes are whole numbers of these

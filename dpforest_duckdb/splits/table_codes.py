@@ -10,9 +10,6 @@ An attribute of at most `CODED` values is released as signed contrasts, not coun
 less than values, each its own block, because a row adds 1 or -1 to any number of them. The number
 of rows is one more block, which can be left out if there are no contrasts. An attribute with more
 values is one block of its counts.
-
-Large blocks make the noise of small ones larger. So tables can also be released in groups with
-blocks of similar size, each for a part of the budget.
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ import numpy as np
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.privacy.noise import CountNoise, joint_deviation, laplace_deviation
+from dpforest_duckdb.privacy.noise import CountNoise, joint_deviation
 from dpforest_duckdb.privacy.sampler import MAX_DENOMINATOR
 
 CODED = 4  # most values for contrasts: with more, each count gets too much noise
@@ -194,14 +191,14 @@ def deviations(
         for size in set(sizes)
     }
     return [
-        of_block[size] if code is None else of_block[size] * _spread(len(code.values))
+        of_block[size] if code is None else of_block[size] * noise_ratio(len(code.values))
         for code, size in zip(codes, sizes, strict=True)
     ]
 
 
 @lru_cache
-def _spread(values: int) -> float:
-    """The noise of a count of so many values, divided by that of a figure that is released."""
+def noise_ratio(values: int) -> float:
+    """The noise in a count of a table of so many values, divided by that in a released figure."""
     code = _code_of(tuple(range(values)))
     if not code.coded:
         return 1.0
@@ -209,80 +206,5 @@ def _spread(values: int) -> float:
 
 
 def has_contrasts(attributes: Iterable[Attribute]) -> bool:
+    """Whether the table of any of the attributes is released as contrasts."""
     return any(code_of(attribute).coded for attribute in attributes)
-
-
-def like_groups(attributes: Sequence[Attribute], costs: Sequence[int]) -> list[list[int]]:
-    """The places of attributes whose tables are released together, group by group; public.
-
-    The costs of a group, in nano-ε, are added up. Of all ways to cut the sorted sizes of blocks
-    into ranges, this is the one with the smallest variance of a count, on average over attributes.
-    Attributes with contrasts have blocks of one size, so they are in one group.
-    """
-    places: dict[int, list[int]] = {}
-    for place, attribute in enumerate(attributes):
-        code = code_of(attribute)
-        places.setdefault(1 if code.coded else code.blocks[0], []).append(place)
-    alike = [
-        _Alike.of(size, [(attributes[place], costs[place]) for place in places[size]])
-        for size in sorted(places)
-    ]
-    # for the smallest sizes: the least variance, and where the last group begins
-    least, cuts = [0.0], list[int]()
-    for end in range(1, len(alike) + 1):
-        options, group = list[tuple[float, int]](), None
-        for first in reversed(range(end)):
-            group = alike[first] if group is None else alike[first].with_larger(group)
-            options.append((least[first] + group.variance, first))
-        variance, cut = min(options)
-        least.append(variance)
-        cuts.append(cut)
-    groups, end = list[list[int]](), len(alike)
-    while end:
-        first = cuts[end - 1]
-        sizes = sorted(places)[first:end]
-        groups.insert(0, sorted(place for size in sizes for place in places[size]))
-        end = first
-    return groups
-
-
-@dataclass(frozen=True)
-class _Alike:
-    """Attributes that are released together: their number, dimensions and cost (nano-ε).
-
-    `weight` is the sum of their variances of a count, divided by (d+1)(d+2)/ε² with d dimensions.
-    """
-
-    attributes: int
-    dimensions: int
-    cost: int
-    weight: float
-
-    @classmethod
-    def of(cls, size: int, members: Sequence[tuple[Attribute, int]]) -> _Alike:
-        """Those with blocks of one size, with their costs."""
-        codes = [code_of(attribute) for attribute, _ in members]
-        dimensions = sum(sum(code.blocks) for code in codes) + int(
-            has_contrasts(m[0] for m in members)
-        )
-        weights = (2 * _spread(len(code.values)) ** 2 / (size + 1) / (size + 2) for code in codes)
-        return cls(len(codes), dimensions, sum(cost for _, cost in members), sum(weights))
-
-    def with_larger(self, other: _Alike) -> _Alike:
-        return _Alike(
-            self.attributes + other.attributes,
-            self.dimensions + other.dimensions,
-            self.cost + other.cost,
-            self.weight + other.weight,
-        )
-
-    @property
-    def variance(self) -> float:
-        """The variances of a count of each attribute's table, added up.
-
-        A table by itself has independent noise. Joint noise is taken as continuous.
-        """
-        if self.attributes == 1:
-            return laplace_deviation(self.cost, 1) ** 2
-        scale = NANO / self.cost
-        return self.weight * (self.dimensions + 1) * (self.dimensions + 2) * scale**2

@@ -42,7 +42,8 @@ from dpforest_duckdb.recipes.ours.log_odds import tables_query
 from dpforest_duckdb.recipes.strongest_query import STRONGEST
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits import limits
-from dpforest_duckdb.splits.table_codes import JointTables, deviations, has_contrasts, like_groups
+from dpforest_duckdb.splits.table_codes import JointTables, deviations, has_contrasts
+from dpforest_duckdb.splits.table_groups import like_groups
 from dpforest_duckdb.training.prepare import prepare
 
 DOMAIN = Domain(
