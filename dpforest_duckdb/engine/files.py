@@ -6,23 +6,19 @@ first line of a CSV file. A CSV file is read as text, and the domain says what t
 
 from __future__ import annotations
 
-import codecs
-import csv
 import glob
-import gzip
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import NO_VALUES, column_type, column_types
 from dpforest_duckdb.engine.casts import selected
 from dpforest_duckdb.engine.connect import CATALOG
+from dpforest_duckdb.engine.csv_headers import Header, headers
 from dpforest_duckdb.engine.memory_database import DatabaseOpener, GivenDatabase, MemoryDatabase
 from dpforest_duckdb.engine.sources import ReadableRows
 from dpforest_duckdb.errors import DpforestError
@@ -31,8 +27,6 @@ from dpforest_duckdb.sql import Sql
 
 PARQUET, CSV = (".parquet", ".pq"), (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _PATTERN = frozenset("*?[")
-_DELIMITERS = ",;\t|"
-_HEADER = 2**20  # bytes of a first line, at most
 LEAST_BUFFER, LONGEST_RECORD = 2**25, 2**26  # bytes of a CSV file
 
 
@@ -81,7 +75,7 @@ def opened_files(pattern: str | Path, database: DatabaseOpener) -> ParquetFiles 
     name = _stem(files[0]) if len(files) == 1 else _stem(Path(str(pattern)))
     if _kind(files[0]) == "parquet":
         return ParquetFiles(name, files, _schema(files, database), database)
-    return CsvFiles(name, files, _headers(files), database)
+    return CsvFiles(name, files, headers(files), database)
 
 
 def folder_names(files: Sequence[Path]) -> frozenset[str]:
@@ -187,17 +181,9 @@ class CsvFiles:
             f"SELECT {selected(self.columns, table.columns)} FROM {_csv(files, header)}"
             for header, files in alike.items()
         ]
-        _refuse_changed(self, self.headers, lambda: _headers(self.files))
+        _refuse_changed(self, self.headers, lambda: headers(self.files))
         with self.database.opened(self.files) as memory:
             yield memory.opened(table, "TABLE", Sql(" UNION ALL ".join(parts)))
-
-
-@dataclass(frozen=True)
-class Header:
-    """The first line of a CSV file: the names of its columns, and what separates them."""
-
-    names: tuple[str, ...]
-    delimiter: str
 
 
 def _kind(file: Path) -> str:
@@ -238,53 +224,6 @@ def _refuse_changed(
         raise DpforestError(
             f'The columns of "{source.name}" have changed since the run was planned: plan it again.'
         )
-
-
-def _headers(files: Sequence[Path]) -> tuple[Header, ...]:
-    return tuple(map(_header, files))
-
-
-def _header(file: Path) -> Header:
-    """The header of a CSV file. Raises `DpforestError` without its text, which may be a row."""
-    refusal = DpforestError(
-        f"The file {file} has no header line with the names of its columns: add one."
-    )
-    try:
-        with gzip.open(file) if file.suffix.lower() == ".gz" else open(file, "rb") as stream:
-            head = stream.read(_HEADER).removeprefix(codecs.BOM_UTF8)
-    except (OSError, EOFError):
-        raise DpforestError(f"The file {file} cannot be read: check --db.") from None
-    # nothing after the first line end is looked at, because it may be a row
-    line = re.split(rb"[\r\n]", head, maxsplit=1)[0]
-    end = head[len(line) : len(line) + 2]
-    if end[:1] == b"\r" and end != b"\r\n":
-        raise DpforestError(
-            f"The lines of {file} end in a carriage return alone: convert them to line feeds."
-        )
-    try:
-        text = line.decode()
-    except UnicodeDecodeError:
-        raise DpforestError(f"The file {file} is not UTF-8 text: convert it first.") from None
-    delimiter = max(_DELIMITERS, key=text.count)
-    try:
-        names = next(csv.reader([text], delimiter=delimiter, strict=True), [])
-    except csv.Error:  # such as a quote that goes on into the next line
-        raise refusal from None
-    names = [name.strip() for name in names]
-    if not any(names) or len(line) >= _HEADER - len(codecs.BOM_UTF8):
-        raise refusal
-    # as DuckDB names them; pandas writes its index without a name
-    placed = [name or f"column{number}" for number, name in enumerate(names)]
-    given = [fold(name) for name in names if name]
-    if len(set(given)) == len(given) and len(set(map(fold, placed))) < len(placed):
-        raise DpforestError(
-            f"The header of {file} leaves a column without a name, and its place has the name of "
-            "another: name it."
-        )
-    names = placed
-    if len(set(given)) < len(given):
-        raise DpforestError(f"The header of {file} names a column twice: rename one.")
-    return Header(tuple(names), delimiter)
 
 
 def _schema(files: Sequence[Path], database: DatabaseOpener) -> dict[str, str]:
