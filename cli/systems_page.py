@@ -1,0 +1,107 @@
+"""The page `docs/systems.md`: every published system, line by line, in Markdown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+INTRODUCTION = """\
+# The published systems, and what they really guarantee
+
+Written by `dpforest recipes --markdown`. Every system that has a rigorous form trains in it
+by default. `--as-published` follows the paper; where its proof fails, the model is marked as not
+private.
+
+A table for each system lists its algorithm line by line, with the source of each line and the piece
+of the recipe that does it. The last column says what is done here:
+
+- *as published*: both forms do the line.
+- *repaired*: the form as published does the line; the rigorous form does what follows.
+- *assumed*: both forms do what follows, because no text gives the line or because they depart from
+  the text.
+- *cut*: both forms leave the line out or shorten it.
+
+Four texts were read in full: DPDF (Fletcher & Islam 2015), *DiffPRFs* (Mu et al. 2016), the
+*poster* of Xin et al. and the *thesis* of Suihkonen (2023). The lines of the other systems come
+from the accounts in the thesis, in DiffPRFs (§2.3 and Table 1) and in DPDF (§4 and §5), those of
+PrivaTree from its authors' code. *No text* says that none of them gives the line.
+
+Depths are counted as in the papers: splits on a path, or nodes on a path where the root is at 1.
+`--depth` is counted in the same way.
+
+A forest has at most {leaves:,} leaves, so that it can be trained and scored in about half a minute
+of one core. Budgets are divided by the published depth all the same. A system that splits every
+node gets shallower trees if complete ones would be larger, and `train` says so before the debit.
+For example, smooth-forest asks for complete trees of depth 11 on Mushroom with a child per
+category, which are too large. In other systems the largest nodes are split first. In `diffgen` and
+`dt-diff`, refinements that would make more leaves are not offered. Nodes past the limit stay
+leaves, and `models show` says how many.
+
+No text gives these details, so they are assumed for every system whose table says nothing else:
+
+- A split by categories has one more child, for values outside the domain. It is split further and
+  gets noise as any other, so that no row decides whether it is there. It counts in the limit on
+  leaves.
+- Numeric attributes are split at the edges of public bins. A system that makes a child for each
+  value makes one for each bin. DiffPRFs Table 1 lists SuLQ-based ID3, PINQ-based ID3 and DiffP-ID3
+  for discrete attributes only.
+- In systems of binary splits, the categories of an `ordered` column can also be cut in two between
+  neighbours. Where a split has a child per category, their order has no effect.
+- A declared NULL is a category of its own. Among points that are weighted by their width, "NULL
+  against the rest" has the least weight.
+- Laplace noise is discrete, in both forms: counts stay whole numbers.
+- Gini weighted by rows is rounded down to whole rows in each branch, in both forms. So a split into
+  many branches can seem better than it is, by less than a row per branch.
+- Where a leaf votes by its shares, noisy counts below 0 count as 0, and a leaf without a count
+  above 0 gives each class an equal share. A leaf with one vote gives it to the class of its largest
+  noisy count. Sums add up counts below 0 as they are.
+- If several classes have equal counts in a leaf, or equal votes of the trees, the first of the
+  domain's classes wins.
+- Nodes end at the greatest depth, or where no attribute is left.
+"""
+
+
+def systems_page(facts: list[dict[str, Any]]) -> str:
+    """The systems in Markdown, by the facts of their recipes."""
+    from dpforest_duckdb.splits.limits import MAX_LEAVES
+
+    words = {True: "yes", False: "**no**", None: "-"}
+    lines = [
+        INTRODUCTION.format(leaves=MAX_LEAVES),
+        "| recipe | system | year | private as published | private here |",
+        "|---|---|---|---|---|",
+    ]
+    for f in facts:
+        published, here = words[f["private_as_published"]], words[f["private"]]
+        lines.append(f"| `{f['name']}` | {f['title']} | {f['year']} | {published} | {here} |")
+    for f in facts:
+        pieces = f["pieces"]
+        queries = ", ".join(f"{purpose} by {how}" for purpose, how in pieces["mechanisms"].items())
+        lines += ["", f"## {f['name']}", "", f"{f['title']}, {f['year']}. *{f['paper']}.*", ""]
+        lines += [f"- Flaw: {' '.join(f['flaws'])}"] if f["flaws"] else []
+        lines += [f"- Repair: {f['rigorous_repair']}"] if f["rigorous_repair"] else []
+        lines += [f"- One form: {f['one_form_because']}"] if f["one_form_because"] else []
+        lines += [f"- Variants: {', '.join(f['variants'])}"] if f["variants"] else []
+        lines.append(
+            f"- Rows per tree: {pieces['rows']}; splits: {pieces['splits']}; trees: "
+            f"{pieces['trees']}; depth: {pieces['depth']}"
+            f"{', with the root at 1' if pieces['depth_of_root'] else ''}; "
+            f"leaves give {pieces['leaf']}; queries: {queries}."
+        )
+        lines += _conformance(f["lines"])
+    return "\n".join(lines) + "\n"
+
+
+def _conformance(lines: list[dict[str, str]]) -> list[str]:
+    """The lines of a system: source of each, piece that does it, and whether it was changed."""
+    if not lines:
+        return []
+    rows = []
+    for line in lines:
+        cells = (line["step"], line["source"], f"`{line['piece']}`", what_is_done(line))
+        rows.append(f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |")
+    return ["", "| line | source | piece | here |", "|---|---|---|---|", *rows]
+
+
+def what_is_done(line: dict[str, str]) -> str:
+    """What is done about a line: as published, or what is done instead."""
+    return f"{line['form']}: {line['note']}" if line["note"] else line["form"]
