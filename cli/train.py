@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,15 +9,10 @@ import typer
 
 from dpforest_duckdb.cli import opening, options, sections, written_files
 from dpforest_duckdb.cli.outcome import stop_if_interrupted
-from dpforest_duckdb.cli.output import (
-    emit,
-    facts,
-    say,
-    say_spent,
-    tell,
-)
+from dpforest_duckdb.cli.output import emit, facts, say, say_spent, tell
 from dpforest_duckdb.cli.plan import show_plans
 from dpforest_duckdb.cli.progress import shown_progress
+from dpforest_duckdb.cli.public_facts import OPTIONS, say_public
 from dpforest_duckdb.errors import DpforestError, UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +20,6 @@ if TYPE_CHECKING:
     from dpforest_duckdb.model.forest import Forest
     from dpforest_duckdb.training.run import Run
 
-OPTIONS = "the options (they must not contain private values)"
 SEED_ALONE = (
     "--seed makes repeatable noise, which gives no privacy: use --seed and --not-private together."
 )
@@ -248,7 +241,7 @@ def train(
         for one, e in pairs:
             named = " ".join([name or "", one, e]) if several and name is not None else name
             runs.append(prepare(connection, rows, epsilon=e, recipe=one, name=named, **settings))
-        _say_public(runs, source)
+        say_public(runs, source)
         if dry_run:
             _show_dry(runs, as_json, replace=replace)
             return
@@ -370,56 +363,6 @@ def _refuse_repeated(given: dict[str, list[str]]) -> None:
     for option, words in given.items():
         if len(set(words)) < len(words):
             raise UsageError(f"{option} has the same value twice: give each once.")
-
-
-def _attributes(number: int) -> str:
-    return "1 attribute with its" if number == 1 else f"{number} attributes with their"
-
-
-def _say_public(runs: list[Run], source: str) -> None:
-    """Print what is public about each run; what is the same for several, once."""
-    if new := runs[0].account.new_ledger:
-        say(new)
-    lines = (line for run in runs for line in _public(run, source))
-    for line in dict.fromkeys(lines):
-        say(line)
-
-
-def _public(run: Run, source: str) -> Iterator[str]:
-    """What the guarantee takes as public, and so does not protect; and whom it protects."""
-    from dpforest_duckdb.domain.names import fold, listed
-
-    public = run.request.domain
-    # a class with a comma would be two
-    listing = f" ({listed(public.classes)})" if source == OPTIONS else ""
-    yield (
-        f'Taken as public: "{public.target}" and its {len(public.classes)} classes{listing}, '
-        f"{_attributes(len(public.attributes))} categories and bounds, from {source}."
-    )
-    each = run.bytes_of_a_row
-    space = f"at most {each} MB per million rows"
-    column = run.unit.column
-    long = not run.unit.is_row and run.table.columns[column].long
-    more = f', if no "{column}" has more than 64 bytes' if long else ""
-    yield f"Temporary space: {space}{more}."
-    if run.unused_columns:
-        yield f"Columns not used, because they are not declared: {listed(run.unused_columns)}."
-    if run.left_out:
-        yield f"Attributes left out by an option: {listed(run.left_out)}."
-    yield (
-        f'Privacy unit: {run.unit} of {run.account.noun} "{run.account.display}", added or removed.'
-    )
-    if not run.unit.is_row and run.unit.rows == 1:
-        yield f'Only one row of each "{run.unit.column}" is used: use more with --rows-per-unit.'
-    named = run.request.domain.privacy_unit
-    if named and fold(named) != fold(run.unit.column):
-        yield f'Note: the domain names "{named}" as the privacy unit; this run protects {run.unit}.'
-    if run.account.caution:
-        yield run.account.caution
-    for note in (*run.notes, *([run.request.cut] if run.request.cut else [])):
-        yield f"Note: {note}"
-    if run.reasons and not run.account.budget().cap:
-        yield f"Note: after a run that is not private, this {run.account.noun} cannot be capped."
 
 
 def _show_forests(runs: list[Run], forests: list[Forest], out: str | None, as_json: bool) -> None:
