@@ -116,7 +116,7 @@ def _score_table(
     from dpforest_duckdb.engine.new_tables import refuse_taken
     from dpforest_duckdb.model import store
     from dpforest_duckdb.scoring.publish import publish_sql
-    from dpforest_duckdb.scoring.score_sql import share_names
+    from dpforest_duckdb.scoring.score_sql import added_names
 
     forest = store.load(engine.models, model)
     scored = engine.scored(table)
@@ -131,4 +131,4 @@ def _score_table(
         fast=True,
     )
     engine.run(statement, step="score")
-    return forest, [*scored.columns, f"{prefix}prediction", *share_names(forest, prefix)]
+    return forest, [*scored.columns, *added_names(forest, prefix)]

@@ -15,7 +15,7 @@ from dpforest_duckdb.engine.read_beside import read_beside
 from dpforest_duckdb.errors import UsageError
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
-from dpforest_duckdb.scoring.score_sql import Scored, score_sql, share_names
+from dpforest_duckdb.scoring.score_sql import Scored, added_names, score_sql
 
 _FORMATS = {".parquet": "FORMAT parquet", ".csv": "FORMAT csv, HEADER"}
 
@@ -56,4 +56,4 @@ def score_files(
     with source.opened(table) as opened:
         opened.fill()
         opened.statements.run(copy, step="score", on=opened.cursor)
-    return [*columns, f"{prefix}prediction", *share_names(forest, prefix)]
+    return [*columns, *added_names(forest, prefix)]

@@ -12,7 +12,7 @@ from dpforest_duckdb.scoring.dbt import CONFIG, dbt_schema, dbt_source
 from dpforest_duckdb.scoring.dialects import Dialect, Form
 from dpforest_duckdb.scoring.dialects.base import split_name
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
-from dpforest_duckdb.scoring.score_sql import Around, Scored, score_sql, share_names
+from dpforest_duckdb.scoring.score_sql import Around, Scored, added_names, score_sql
 from dpforest_duckdb.sql import Sql
 
 _DUCKDB = DuckDB()
@@ -59,7 +59,7 @@ def publish_sql(
     if form in ("dbt", "dbt-schema"):
         dialect = type(dialect)(jinja=True)
     if form == "dbt-schema":
-        added = [f"{prefix}prediction", *share_names(forest, prefix)]
+        added = added_names(forest, prefix)
         return dbt_schema(forest, dialect, name or f"{forest.name}_scored", added)
     source, around = _around(forest, table, form, name, scored, replace, dialect)
     source, keep = _kept(forest, source, dialect, columns, key)

@@ -76,7 +76,7 @@ def score_sql(
     if keep is None and not dialect.excludes:
         keep = list(table.columns)
     own = [attribute.column for attribute in domain.attributes]
-    _refuse_taken([f"{prefix}prediction", *names], (table.columns or own) if keep is None else keep)
+    _refuse_taken(added_names(forest, prefix), (table.columns or own) if keep is None else keep)
     whole, emitted = _whole(forest), _emitted(forest)
     writer = _Writer(dialect, table, keep, own)
     layers, scores = _summed(writer, forest, emitted, whole, fast)
@@ -150,6 +150,11 @@ def _described(forest: ForestContent) -> str:
     """The recipe and the size of a forest, for the comment on top of the SQL."""
     trees = f"{len(forest.trees)} tree{'s' if len(forest.trees) > 1 else ''}"
     return f"{forest.system}, {trees}, {forest.nodes} nodes, {forest.depth} deep"
+
+
+def added_names(forest: ForestContent, prefix: str = "") -> list[str]:
+    """The columns that scoring adds: the prediction, then the probability of each class."""
+    return [f"{prefix}prediction", *share_names(forest, prefix)]
 
 
 def share_names(forest: ForestContent, prefix: str = "") -> list[str]:
