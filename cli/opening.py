@@ -29,7 +29,10 @@ class Spark:
 
 
 def spark_of(engine: str, master: str | None, remote: str | None) -> Spark | None:
-    """Where Spark runs, or None for DuckDB."""
+    """Where Spark runs, or None for DuckDB.
+
+    Raises `UsageError` for another engine, and for options that it does not have.
+    """
     if engine not in ("duckdb", "spark"):
         raise UsageError("--engine is duckdb or spark.")
     if engine == "duckdb":
@@ -62,7 +65,10 @@ def opened(
 
 
 def rows_of(db: str | None, table: str | None) -> tuple[str, str | Path]:
-    """The database to open, and the rows in it or beside it: a table's name, or files."""
+    """The database to open, and the rows in it or beside it: a table's name, or files.
+
+    Raises `UsageError` if the options name neither, or both.
+    """
     from dpforest_duckdb.engine.connect import MEMORY
     from dpforest_duckdb.engine.files import is_data_file
 
@@ -113,7 +119,10 @@ def _session(where: Spark) -> AbstractContextManager[Any]:
 def opened_for_model(
     db: str | None, model: str, *, show_sql: bool = False
 ) -> Iterator[tuple[DuckDBEngine | None, Forest]]:
-    """A model, and the engine if there is a database; a model in a file needs none."""
+    """A model, and the engine if there is a database; a model in a file needs none.
+
+    Raises `UsageError` if neither a database nor a file is named.
+    """
     from dpforest_duckdb.engine.files import is_data_file
 
     if db is not None and is_data_file(db):
@@ -135,7 +144,7 @@ def opened_for_model(
 
 @contextlib.contextmanager
 def data_account(db: str | None, dataset: str | None, ledger: str | None) -> Iterator[Any]:
-    """The budget of data files or of a dataset."""
+    """The budget of data files or of a dataset. Raises `UsageError` if it has no ledger."""
     from dpforest_duckdb.ledger.book import Ledger
     from dpforest_duckdb.ledger.datasets import DatasetAccount
     from dpforest_duckdb.training.opening import find_rows
@@ -151,7 +160,7 @@ def data_account(db: str | None, dataset: str | None, ledger: str | None) -> Ite
 
 
 def file_model(model: str) -> Forest:
-    """A model for data files, which hold none."""
+    """A model for data files, which hold none. Raises `UsageError` unless it is a file."""
     from dpforest_duckdb.model.files import is_model_file
     from dpforest_duckdb.model.forest import load_forest
 

@@ -230,7 +230,10 @@ TempDir = Annotated[
 
 
 def column_names(option: str, texts: Sequence[str] | None) -> list[str]:
-    """Names from a repeated option, separated by commas; quotes protect a comma in a name."""
+    """Names from a repeated option, separated by commas; quotes protect a comma in a name.
+
+    Raises `UsageError` if the option is given and names no column.
+    """
     from dpforest_duckdb.domain.flags import listed
 
     if texts is None:
@@ -242,7 +245,7 @@ def column_names(option: str, texts: Sequence[str] | None) -> list[str]:
 
 
 def refuse_idle(why: str, **given: object) -> None:
-    """Refuse options that would have no effect."""
+    """Raise `UsageError` for options that would have no effect."""
     for name, value in given.items():
         if value not in (None, False):
             raise UsageError(f"--{name.replace('_', '-')} {why}.")

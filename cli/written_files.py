@@ -9,9 +9,10 @@ from dpforest_duckdb.errors import DpforestError, UsageError
 
 
 def check_out(path: str, *others: str | None, replace: bool) -> None:
-    """Refuse a model file that cannot be written, before any work is done.
+    """Check a model file before any work is done.
 
-    `others` are files of the same command, which must not be overwritten.
+    `others` are files of the same command, which must not be overwritten. Raises as
+    `check_writable` does, and `UsageError` for a name that does not end in .json.
     """
     if Path(path).suffix != ".json":
         raise UsageError("--out must end in .json: --model reads such a name as a file.")
@@ -19,7 +20,10 @@ def check_out(path: str, *others: str | None, replace: bool) -> None:
 
 
 def check_writable(path: str, *others: str | None, replace: bool, option: str = "--out") -> None:
-    """Refuse a file that cannot be written, or that is one of the `others`."""
+    """Raise `DpforestError` for a file that cannot be written.
+
+    And `UsageError` for one of the `others`, which are files of the same command.
+    """
     from dpforest_duckdb.model.files import refuse_no_file
 
     target = Path(path)

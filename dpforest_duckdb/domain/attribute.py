@@ -441,6 +441,7 @@ def _check_limits(a: Attribute) -> None:
 
 
 def refuse_duplicates(name: str, values: Sequence[str]) -> None:
+    """Raise `DpforestError` for a value that is listed twice, or that no database can hold."""
     if len(set(values)) < len(values):
         raise DpforestError(f'The domain of "{name}" lists a value twice: remove one.')
     if any("\x00" in value for value in values):

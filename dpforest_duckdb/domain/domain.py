@@ -97,7 +97,10 @@ class Domain:
         return tuple(attribute.cells for attribute in self.attributes)
 
     def keep(self, columns: Sequence[str] | None = None, exclude: Sequence[str] = ()) -> Domain:
-        """Only some attributes: `columns`, or all if it is None, without `exclude`."""
+        """Only some attributes: `columns`, or all if it is None, without `exclude`.
+
+        Raises `UsageError` for an empty list, and `DpforestError` for unknown names and the target.
+        """
         refuse_wrong_types(locals(), columns=optional(NAMES))
         if columns is not None and not columns:
             raise UsageError("--columns names no column: name some, or leave it out.")

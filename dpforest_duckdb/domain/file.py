@@ -58,7 +58,7 @@ def load_domain(path: str | Path, target: str | None = None) -> Domain:
 def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -> Domain:
     """A domain from the keys of a domain file; unknown keys are ignored.
 
-    A key that looks like a known one is refused.
+    Raises `DpforestError` for a key that looks like a known one, and for what is missing or wrong.
     """
     _refuse_misspelt("The domain", content, ("target", "privacy_unit"), {"unit": "privacy_unit"})
     if "rows_per_unit" in content:

@@ -82,7 +82,10 @@ def _named(option: str, text: str, form: str) -> tuple[str, str]:
 
 
 def listed(option: str, text: str) -> list[str]:
-    """Values between commas; double quotes protect a comma in a value."""
+    """Values between commas; double quotes protect a comma in a value.
+
+    Raises `UsageError`, with the name of the `option`, for an empty value or an open quote.
+    """
     try:
         (values,) = csv.reader([text], skipinitialspace=True, strict=True)
     except (csv.Error, ValueError):

@@ -17,7 +17,10 @@ from dpforest_duckdb.errors import DpforestError
 
 
 def refuse_beyond(name: str, kind: ColumnType, numbers: Iterable[Number | Decimal]) -> None:
-    """Refuse what a column cannot be compared with; the database would find out after the debit."""
+    """Raise `DpforestError` for numbers that a column of a type cannot be compared with.
+
+    Otherwise the database would refuse them after the debit.
+    """
     low, high = kind.limits
     if not all(low < number < high for number in numbers):
         raise DpforestError(
@@ -27,9 +30,10 @@ def refuse_beyond(name: str, kind: ColumnType, numbers: Iterable[Number | Decima
 
 
 def refuse_categories(name: str, kind: ColumnType, categories: Sequence[str]) -> None:
-    """Refuse categories, in canonical text, that no value of a column can be compared with.
+    """Raise `DpforestError` for categories that no value of a column can be compared with.
 
-    A finer category than a DECIMAL would widen it, past 38 digits for its largest values.
+    They are in canonical text. A finer category than a DECIMAL would widen it, past 38 digits for
+    its largest values.
     """
     finer = False
     if kind.family in ("integer", "decimal", "float"):
@@ -49,7 +53,10 @@ def refuse_categories(name: str, kind: ColumnType, categories: Sequence[str]) ->
 
 
 def refuse_inexact(name: str, kind: ColumnType, categories: Sequence[str]) -> None:
-    """Refuse categories that a FLOAT column does not hold exactly, so that no value equals them."""
+    """Raise `DpforestError` for categories that a FLOAT column does not hold exactly.
+
+    No value would equal them.
+    """
     for category in categories if kind.base == "FLOAT" else ():
         (held,) = struct.unpack("f", struct.pack("f", float(category)))
         if held != float(category):

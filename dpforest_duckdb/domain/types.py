@@ -75,7 +75,7 @@ class ColumnType:
         """The exclusive limits of the numbers that every value of a column can be compared with.
 
         Beyond them a comparison may fail for some values. Dates are days since 1970, timestamps
-        seconds.
+        seconds. Raises `ValueError` for a type whose values are not numbers, dates or times.
         """
         if self.family == "integer":
             # DuckDB compares UHUGEINT with a negative number as HUGEINT, which holds half of it

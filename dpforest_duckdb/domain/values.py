@@ -13,9 +13,10 @@ EPOCH = dt.date(1970, 1, 1)
 
 
 def category_text(value: object, family: Family = "text") -> str:
-    """The canonical text of a category in a column of a family; `ValueError` if it has none.
+    """The canonical text of a category in a column of a family.
 
-    Numbers are compared as numbers, so '1', 1 and 1.0 are one category of an integer column.
+    Numbers are compared as numbers, so '1', 1 and 1.0 are one category of an integer column. Raises
+    `ValueError` for a value that the family does not have.
     """
     if isinstance(value, dt.datetime):
         value = value.isoformat(sep=" ")
@@ -39,7 +40,10 @@ def category_text(value: object, family: Family = "text") -> str:
 
 
 def ordinal(value: object, family: Family) -> Number:
-    """A number for a value of an ordered type: days for DATE, seconds for TIMESTAMP."""
+    """A number for a value of an ordered type: days for DATE, seconds for TIMESTAMP.
+
+    Raises `DpforestError` for any other value.
+    """
     if isinstance(value, dt.datetime):
         delta = value.replace(tzinfo=None) - dt.datetime(1970, 1, 1)
         return delta.days if family == "date" else delta.total_seconds()

@@ -50,7 +50,8 @@ def registered(connection: duckdb.DuckDBPyConnection, rows: Any) -> Sql:
     """The frame as SQL to read from.
 
     Columns of Arrow and others of a pandas frame are read side by side. If DuckDB read both at
-    once, it would convert the others to Arrow, which fails for objects of several types.
+    once, it would convert the others to Arrow, which fails for objects of several types. Raises
+    `DpforestError` for a frame that DuckDB cannot read.
     """
     try:
         arrow, others = _parts(rows)

@@ -55,7 +55,11 @@ class Frame:
 
     @staticmethod
     def of(name: str, rows: Any, database: DatabaseOpener) -> Frame:
-        """The frame with its columns. No row is read."""
+        """The frame with its columns. No row is read.
+
+        Raises `DpforestError` for column names that DuckDB cannot have, columns of different
+        lengths, and types that one value may change.
+        """
         names = [str(column) for column in (rows if isinstance(rows, dict) else column_names(rows))]
         if any("\ud800" <= letter <= "\udfff" for name in names for letter in name):
             raise DpforestError("A column of the frame has a name that is no Unicode: rename it.")

@@ -42,7 +42,11 @@ class Relation:
 
     @staticmethod
     def of(name: str, relation: duckdb.DuckDBPyRelation, engine: DuckDBEngine) -> Relation:
-        """The query with its columns. No row is read."""
+        """The query with its columns. No row is read.
+
+        Raises `DpforestError` for two columns of one name, a relation of another connection, and
+        what `refuse_unreadable` refuses.
+        """
         names = engine.call(lambda: relation.columns)  # refuses a closed connection
         if len({fold(column) for column in names}) < len(names):
             raise DpforestError(

@@ -104,7 +104,10 @@ class Statements:
         step: str = "",
         on: duckdb.DuckDBPyConnection | None = None,
     ) -> Any:
-        """The result of something that uses a connection, run and interrupted as by `run`."""
+        """The result of something that uses a connection, run and interrupted as by `run`.
+
+        Raises `DpforestError`, without any data, for an error of DuckDB.
+        """
         if threading.current_thread() is self._worker:  # it would wait for itself
             return work()
         connection = self.connection if on is None else on

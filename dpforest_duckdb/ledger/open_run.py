@@ -30,8 +30,8 @@ def debited(
 ) -> Iterator[OpenRun]:
     """Debit a run for the work in the `with` block, and close it at the end, however it ends.
 
-    `table_seen` gives the table as the transaction that reads the rows sees it; another one than
-    was debited is refused. Errors say that the debit stays.
+    `table_seen` gives the table as the transaction that reads the rows sees it. Raises
+    `DpforestError` if it is another one than was debited. Errors say that the debit stays.
 
     A run that `made` a forest is done, even if it was then interrupted or could not store it: the
     forest may have been stored or shown. The ledger gets the hash of a private one.

@@ -21,7 +21,8 @@ class Accountant:
     def spend(self, purpose: str, depth: int = 0, *, times: int = 1) -> int:
         """Spend a query at a depth; returns the cost of one.
 
-        `times` is how often that cost is paid there, where a learner asks for it only once.
+        `times` is how often that cost is paid there, where a learner asks for it only once. Raises
+        `PlanError` for a query that was not planned, or was asked at this depth before.
         """
         query = self.plan.query(purpose)
         queried = self._queried.setdefault(purpose, [])
@@ -33,10 +34,10 @@ class Accountant:
         return query.by_depth[depth]
 
     def replan(self, plan: Plan) -> None:
-        """Replace the plan by one that depends on a noisy figure; it must fit into what was
-        debited.
+        """Replace the plan by one that depends on a noisy figure.
 
-        Queries that were already asked must be the same in both plans.
+        Raises `PlanError` if it does not fit into what was debited, or if a query that was already
+        asked is another one in the new plan.
         """
         same = all(plan.query(purpose) == self.plan.query(purpose) for purpose in self._queried)
         if not same or not plan.fits(self._debited, self._delta):

@@ -37,7 +37,10 @@ def uniform_below(bounds: Integers, bits: Bits) -> Integers:
 
 
 def uniform(size: int, bound: int, bits: Bits) -> Integers:
-    """As many draws of `uniform_below` with one bound, which take less time; flat."""
+    """As many draws of `uniform_below` with one bound, which take less time; flat.
+
+    Raises as `uniform_below` does.
+    """
     if not 1 <= bound <= LIMIT:
         raise ValueError("a bound must lie in 1…2^62")
     last = 2**64 - 1 - 2**64 % bound

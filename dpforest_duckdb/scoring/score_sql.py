@@ -170,7 +170,10 @@ def share_names(forest: ForestContent, prefix: str = "") -> list[str]:
 
 
 def check(sql: str, *, select: bool = True) -> str:
-    """The same SQL, after DuckDB has read it as exactly one statement (a SELECT if `select`)."""
+    """The same SQL, after DuckDB has read it as exactly one statement (a SELECT if `select`).
+
+    Raises `AssertionError` for anything else, which would be a defect of this package.
+    """
     statements = duckdb.extract_statements(sql)
     if len(statements) != 1:
         raise AssertionError("scoring SQL must be one statement")

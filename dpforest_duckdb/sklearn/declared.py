@@ -37,7 +37,10 @@ class Declared:
     unit: str | None
 
     def whole(self) -> Domain | None:
-        """The domain, if it is given whole."""
+        """The domain, if it is given whole; else None.
+
+        Raises `ValueError` for what is no domain, or if bounds or categories are given too.
+        """
         if self.domain is None:
             return None
         if self.bounds is not None or self.categories is not None:
@@ -49,7 +52,10 @@ class Declared:
         raise ValueError("domain must be a Domain or the path of a domain file.")
 
     def features(self) -> dict[str, dict[str, Any]]:
-        """The columns that are declared, each as the keys of a [[column]]."""
+        """The columns that are declared, each as the keys of a [[column]].
+
+        Raises `ValueError` for bounds and categories of the wrong form.
+        """
         found: dict[str, dict[str, Any]] = {}
         for name, values in self._by_name("categories", self.categories).items():
             if isinstance(values, str) or not isinstance(values, Iterable):

@@ -137,7 +137,10 @@ def set_cap(
     *,
     raise_cap: bool,
 ) -> Budget:
-    """Set the cap of an account. An amount that is None stays as it is in the present cap."""
+    """Set the cap of an account. An amount that is None stays as it is in the present cap.
+
+    Raises `UsageError` if there is no ε in either, and `BudgetError` as `KeptAccount.set_cap`.
+    """
     old = account.budget().cap
     if epsilon is None and old is None:
         raise UsageError(f"The {account.noun} has no cap yet: name one with --epsilon.")
@@ -153,8 +156,8 @@ def set_cap(
 def any_account(engine: Anchor, tables: Sequence[TableInfo], ledger: str | Path | None) -> Account:
     """The account, in the ledger, of any table of a database.
 
-    Tables whose budgets are in other ledgers are passed over. If there are no others, the first of
-    them is refused.
+    Tables whose budgets are in other ledgers are passed over. Raises `DpforestError` if there are
+    no others.
     """
     refused = list[DpforestError]()
     for table in tables:
@@ -176,7 +179,10 @@ def known_accounts(
 
 
 def only_account(engine: Anchor, tables: Sequence[TableInfo], ledger: str | Path | None) -> Account:
-    """The account of the one table of a database that has a budget, or of the only table."""
+    """The account of the one table of a database that has a budget, or of the only table.
+
+    Raises `UsageError` if several tables have one.
+    """
     known = known_accounts(engine, tables, ledger)
     if len(known) != 1:
         listed = ", ".join(account.info.reference for account in known) or "none"

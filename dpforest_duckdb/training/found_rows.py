@@ -61,7 +61,10 @@ class FoundRows(ABC):
     def account_or(
         self, given: AnyAccount | None, ledger: str | Path | None, dataset: str | None
     ) -> AnyAccount:
-        """The `given` budget, which only a DataFrame may have, or else the budget of the rows."""
+        """The `given` budget, which only a DataFrame may have, or else the budget of the rows.
+
+        Raises `UsageError` for a given budget of other rows, and as `account` does.
+        """
         if given is None:
             return self.account(ledger, dataset)
         raise UsageError(
@@ -70,7 +73,11 @@ class FoundRows(ABC):
 
     @abstractmethod
     def account(self, ledger: str | Path | None, dataset: str | None) -> KeptAccount:
-        """The budget of the rows. Raises `DpforestError` if they have no place for one."""
+        """The budget of the rows.
+
+        Raises `DpforestError` if they have no place for one, and `UsageError` for a `dataset` where
+        rows have a budget of their own, or without one where they need it.
+        """
 
 
 @dataclass(frozen=True)
@@ -168,7 +175,9 @@ class QueryRows(SourceRows):
 
     def account(self, ledger: str | Path | None, dataset: str | None) -> KeptAccount:
         account = self._of_dataset(ledger, dataset)
-        refuse = partial(_refuse_capped, self.relation, ledger, account.ledger, str(dataset))
+        refuse = partial(
+            _refuse_capped_sources, self.relation, ledger, account.ledger, str(dataset)
+        )
         refuse()
         return replace(account, refuse_capped_sources=refuse)
 
@@ -202,7 +211,9 @@ def _named_for_spark(ledger: str | Path | None) -> str | Path:
     return ledger
 
 
-def _refuse_capped(source: Relation, ledger: str | Path | None, book: Ledger, dataset: str) -> None:
+def _refuse_capped_sources(
+    source: Relation, ledger: str | Path | None, book: Ledger, dataset: str
+) -> None:
     """Raise `BudgetError` if a query reads anything that has a cap of its own."""
     for table in read_tables(source.engine, source.relation):
         if has_cap(source.engine, table, ledger):

@@ -18,7 +18,10 @@ from dpforest_duckdb.tree import Tree
 
 @dataclass(frozen=True)
 class Phases:
-    """What the phases of a run read of its snapshot. An accountant checks each by its plan."""
+    """The phases of a run on the snapshot that `reader` reads.
+
+    Each has an accountant of its own, which refuses what its plan does not have.
+    """
 
     reader: Reader
     recipe: Recipe

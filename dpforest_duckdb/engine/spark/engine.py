@@ -76,7 +76,11 @@ class SparkEngine:
         return self.resolved(self.steps.dialect.ident(*split_name(name)), name)
 
     def resolved(self, ident: Sql, name: str) -> TableInfo:
-        """The base table that a quoted identifier names; `name` is for people."""
+        """The base table that a quoted identifier names; `name` is for people.
+
+        Raises `DpforestError` for a missing table, a view, a stream, and a table in which one row
+        may hide others.
+        """
         catalog = self.session.catalog
         try:
             found = self.steps.call(lambda: catalog.getTable(ident))
@@ -248,7 +252,8 @@ class SparkEngine:
     def snapshot(self, table: TableInfo, *, shared: bool = False) -> Iterator[SparkSnapshot]:
         """The rows of a table (see `dpforest_duckdb.engine.spark.snapshot`).
 
-        Runs that share a snapshot each read the rows again.
+        Runs that share a snapshot each read the rows again. Raises `DpforestError` if the table is
+        no longer as it was planned.
         """
 
         def opened() -> Frame:
@@ -335,7 +340,8 @@ def whole_files(session: Session) -> Any:
     return session.read.options(**whole)
 
 
-def type_of(field: Frame) -> ColumnType:
+def type_of(field: Any) -> ColumnType:
+    """The type of a column, from Spark's description of it."""
     name = field.dataType.simpleString()
     if name.startswith("decimal("):
         return column_type(name.upper())

@@ -20,7 +20,10 @@ from dpforest_duckdb.scoring.score_sql import Scored, score_sql
 
 
 def predicted(session: Session, forest: ForestContent, rows: object, prefix: str) -> Frame:
-    """The rows with `prediction` and `p_<class>`; `rows` is the name of a table or a DataFrame."""
+    """The rows with `prediction` and `p_<class>`; `rows` is the name of a table or a DataFrame.
+
+    Raises `UsageError` for anything else, and `DpforestError` for a missing table or column.
+    """
     steps = Steps(session)
     steps.call(lambda: refuse_meanings(session, OF_WORDS))
     if isinstance(rows, str):

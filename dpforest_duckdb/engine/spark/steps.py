@@ -136,7 +136,10 @@ class Steps:
         return self.call(lambda: done(self.session.sql(sql, args=args)), step=step)
 
     def call(self, work: Callable[[], Any], *, step: str = "") -> Any:
-        """The result of something that uses the session; Ctrl-C cancels its jobs."""
+        """The result of something that uses the session; Ctrl-C cancels its jobs.
+
+        Raises what `plain_error` makes of an error of Spark.
+        """
         running = self._worker.submit(_quietly, work)
         try:
             return _awaited(running)

@@ -149,7 +149,7 @@ class Dialect:
     # types
 
     def type(self, kind: ColumnType) -> Sql:
-        """The engine's type for a type that a target can have."""
+        """The engine's type for that of a target. Raises `DpforestError` for one of no target."""
         if not kind.usable:
             raise DpforestError("The target's type is not one that a model can have.")
         if kind.family == "decimal":

@@ -20,7 +20,8 @@ from dpforest_duckdb.training.reading import Reader
 def after_counts(private: Integers, context: RunContext) -> RunContext:
     """The context after the noisy class counts of all rows are known.
 
-    A published form that takes the `private` counts as public uses these; it is not private.
+    A published form that takes the `private` counts as public uses these; it is not private. Raises
+    `PlanError` if any other recipe has no query for them.
     """
     classes, request = private, context.request
     if context.accountant.plan.query(ROWS):
