@@ -41,7 +41,7 @@ def half_the_attributes(domain: Domain) -> int:
 
 
 @dataclass(frozen=True)
-class Second:
+class SecondPhase:
     """A second phase, whose trees give more weight to rows that the first phase classifies wrongly.
 
     `share` of the trees, and of the budget, belongs to the first phase. A row that half of its
@@ -155,7 +155,7 @@ class Recipe:
     stop: Stop | None = None
     ends_early: bool = False
     leaf: Leaf = LEAF_COUNTS
-    second: Second | None = None
+    second: SecondPhase | None = None
     voting: Voting = "sum"
     one_tree_per_attribute: bool = False
     taxonomies: bool = False
@@ -272,15 +272,15 @@ class Recipe:
             return (request,)
         first = max(1, int(request.trees * self.second.share))
         counts = (first, request.trees - first)
-        misclassified_weight = (1, self.second.misclassified_weight)
+        weights = (1, self.second.misclassified_weight)
         return tuple(
             replace(
                 request,
                 epsilon=request.epsilon * trees // request.trees,
                 trees=trees,
-                rows_per_unit=request.rows_per_unit * times,
+                rows_per_unit=request.rows_per_unit * weight,
             )
-            for trees, times in zip(counts, misclassified_weight, strict=True)
+            for trees, weight in zip(counts, weights, strict=True)
         )
 
     def draws_bins_for(self, request: Request) -> bool:

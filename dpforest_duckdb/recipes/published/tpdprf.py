@@ -28,7 +28,7 @@ from dpforest_duckdb.privacy.plan import LAPLACE, Plan
 from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import harmonic, spread
-from dpforest_duckdb.recipes.recipe import ALL_ROWS, BOOTSTRAP, Recipe, Second, repaired
+from dpforest_duckdb.recipes.recipe import ALL_ROWS, BOOTSTRAP, Recipe, SecondPhase, repaired
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import among, by_utility
 from dpforest_duckdb.splits.published import among_the_relevant
@@ -92,10 +92,10 @@ LINES = (
     Line(
         "The second phase draws row i with weight v_i / Σv.",
         "thesis §4.5.2",
-        "second: Second",
+        "second: SecondPhase",
         repaired="A row that half of the trees misclassify counts twice, at twice the sensitivity.",
     ),
-    Line("The first phase has a share α.", NO_TEXT, "second: Second", assumed="It is ½."),
+    Line("The first phase has a share α.", NO_TEXT, "second: SecondPhase", assumed="It is ½."),
     Line(
         "The majority of the trees' votes decides.",
         NO_TEXT,
@@ -118,7 +118,7 @@ _PUBLISHED = Recipe(
     plan=plan,
     learner=relevant(LEVELS),
     finish=each(alone(vote_by_majority)),
-    second=Second(Fraction(1, 2), misclassified_weight=1),
+    second=SecondPhase(Fraction(1, 2), misclassified_weight=1),
     flaws=(BOOTSTRAP, "Rows and attributes are weighed by the true rows, which nothing pays for."),
     lines=LINES,
 )
@@ -130,5 +130,5 @@ TPDPRF = repaired(
     rows="all",
     choose=among(by_utility(GINI, EXPONENTIAL)),
     learner=LEVELS,
-    second=Second(Fraction(1, 2), misclassified_weight=2),
+    second=SecondPhase(Fraction(1, 2), misclassified_weight=2),
 )
