@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.postprocess.pipeline import each, leaf_noise
@@ -30,12 +31,20 @@ def adapt(histogram: Integers, request: Request) -> Request:
     """The depth at which leaves still hold ENOUGH / ε rows, from noisy class counts."""
     rows = max(int(histogram.sum()), 1)
     scale = noise_scale(request.epsilon, request.rows_per_unit) * request.trees
+    return replace(request, depth=depth_for(rows, scale, request.depth), rows=rows)
+
+
+def depth_for(rows: int, scale: Fraction | float, most: int) -> int:
+    """The depth at which leaves still hold ENOUGH times the `scale` of the noise in their counts.
+
+    From 1 to `most`, for a noisy number of rows.
+    """
     leaves = float(rows / scale / constants.ENOUGH)
-    depth = max(1, min(request.depth, round(math.log2(max(leaves, 1)))))
-    return replace(request, depth=depth, rows=rows)
+    return max(1, min(most, round(math.log2(max(leaves, 1)))))
 
 
 def vote(tree: Tree, request: Request, plan: Plan) -> Tree:
+    """The tree with class shares as votes: those of a node are moved towards its parent's."""
     cells = request.domain.cells
     summed = sum_upward(tree, cells)
     return vote_by_shares(summed, shrink_to_parent(summed, cells, leaf_noise(request, plan)))

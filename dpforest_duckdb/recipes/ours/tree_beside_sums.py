@@ -17,6 +17,7 @@ from dpforest_duckdb.privacy.noise import noise_scale
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, counting, evenly, share
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, constants, log_odds
+from dpforest_duckdb.recipes.ours.greedy_tree import depth_for
 from dpforest_duckdb.recipes.plans import medians
 from dpforest_duckdb.recipes.recipe import Adaptation, as_many_as_attributes, own_recipe
 from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
@@ -86,12 +87,11 @@ def adapt(histogram: Integers, request: Request) -> Request:
     bins, _, grown, sums = _budgets(seen)
     sized = log_odds.adapt(histogram, replace(request, epsilon=sums))
     scale = noise_scale(grown, request.rows_per_unit) if grown else math.inf
-    leaves = float(seen.rows / scale / constants.ENOUGH)
     return replace(
         sized,
         epsilon=request.epsilon,
         rows=seen.rows,
-        depth=max(1, min(request.depth, round(math.log2(max(leaves, 1))))),
+        depth=depth_for(seen.rows, scale, request.depth),
         domain=request.domain if bins else request.domain.recut(auto_rules.MOST),
     )
 
