@@ -286,8 +286,8 @@ class DuckDBEngine(Statements):
     @contextlib.contextmanager
     def snapshot(self, table: TableInfo, *, shared: bool = False) -> Iterator[DuckDBSnapshot]:
         """The rows of a table at this moment (see `dpforest_duckdb.engine.snapshot`)."""
-        look = functools.partial(self.table_seen_by, table=table)
-        with taken(self, table, look, shared=shared) as snapshot:
+        found = functools.partial(self.table_seen_by, table=table)
+        with taken(self, table, found, shared=shared) as snapshot:
             yield snapshot
 
 

@@ -96,6 +96,7 @@ class Chain:
         self.entries.append(entry)
 
     def budget(self, budget_id: str) -> Budget:
+        """The caps and the runs of a budget, each run with its ending if it has one."""
         return self.budgets([budget_id])[budget_id]
 
     def budgets(self, budget_ids: Iterable[str]) -> dict[str, Budget]:

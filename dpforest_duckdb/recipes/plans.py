@@ -124,15 +124,15 @@ FULL_MEDIANS = (
 )
 
 
-def half_to_leaves_and_full_medians(leaf: str, medians: Callable[[int], int]) -> PlanRule:
+def half_to_leaves_and_full_medians(leaf: str, number: Callable[[int], int]) -> PlanRule:
     """ε_s = ε_a = B/(4d) as printed, which spends (K + 1)/2 times the charge, with K medians of m
     per node.
 
-    Published forms of DiPriMe and the thesis; `medians` gives K of m.
+    Published forms of DiPriMe and the thesis; `number` gives K of m.
     """
 
     def plan(request: Request) -> Plan:
-        each, depth = medians(len(request.domain.attributes)) + 1, request.depth
+        each, depth = number(len(request.domain.attributes)) + 1, request.depth
         queries = {
             "split": (EXPONENTIAL.name, (each,) * depth),
             "leaf": (leaf, (2 * depth,)),

@@ -68,6 +68,10 @@ def roots_see_enough(request: Request) -> bool:
 
 
 def plan(request: Request) -> Plan:
+    """Draws of the roots, the tables below them, and a draw among the models of these tables.
+
+    Costs are in nano-ε; a δ is not used.
+    """
     _, drawn = roots(request)
     model = int(request.epsilon * auto_rules.choice_part(request))
     root = model // 2  # two roots cost as much as a choice among models
