@@ -12,12 +12,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from grown_trees import Rows
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 from dpforest_duckdb.engine.base import (
+    MIXTURE_PARTS,
+    POINTS,
     CodedTable,
     Coding,
     Engine,
@@ -30,7 +33,7 @@ from dpforest_duckdb.engine.base import (
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
-from dpforest_duckdb.tree import EQUALS, MULTIWAY, THRESHOLD, Guarantee, Tree
+from dpforest_duckdb.tree import EQUALS, MULTIWAY, SCALE, THRESHOLD, Guarantee, Tree
 
 ROW = PrivacyUnit("row")
 COLUMNS = {"colour": VARCHAR, "size": INTEGER, "who": INTEGER, "label": VARCHAR}
@@ -50,6 +53,15 @@ DOMAIN = domain_from_mapping(
 )
 
 
+# trees 0 and 1: a child per colour, nodes 2 …; and size up to 1, or above
+FIRST_OF_SIZES = 2 + DOMAIN.cells[0]
+BY_COLOUR_AND_SIZE = Splits(
+    node=[0, 1],
+    attribute=[0, 1],
+    kind=[MULTIWAY, THRESHOLD],
+    cell=[0, 1],
+    first=[2, FIRST_OF_SIZES],
+)
 RED_IS_NO = Tree(  # for a red row three of four votes are for "no", for others for "yes"
     kind=np.array([EQUALS, 0, 0]),
     attribute=np.array([0, -1, -1]),
@@ -81,6 +93,13 @@ def codes() -> list[tuple[int, int, int]]:
         for row in ROWS
         if row[3] in domain.classes
     ]
+
+
+def in_memory(domain: Domain, trees: int = 1) -> Rows:
+    """The counted rows in Python."""
+    colour, size, label = np.array(codes()).T
+    classes = len(domain.classes)
+    return Rows(np.column_stack([colour, size]), label, domain.cells, classes, trees)
 
 
 def conforms(subject: Subject) -> None:
@@ -118,8 +137,11 @@ def rows_are_counted(engine: Engine, info: TableInfo) -> None:
         counts_are_dense_and_routing_moves_rows(rows, info)
         units_are_bounded(rows, info)
         first_phase_trees_give_weights(rows, info)
+        pairs_and_labels_are_counted(rows, info)
         products_of_positions_are_summed(rows, info)
+        bins_of_scores_are_counted(rows, info)
         scores_and_gradients_are_summed(rows, info)
+        mixtures_get_points(rows, info)
         outcomes_are_counted(rows, info)
 
 
@@ -191,14 +213,8 @@ def counts_are_dense_and_routing_moves_rows(rows: Snapshot, info: TableInfo) -> 
             for value, label in np.ndindex(*table[tree].shape):
                 expected = sum(c[attribute] == value and c[2] == label for c in found)
                 assert table[tree, value, label] == expected
-    # tree 0: a child per colour, nodes 2 …; tree 1: size up to 1, or above
-    first = 2 + domain.cells[0]
-    coded.route(
-        Splits(
-            node=[0, 1], attribute=[0, 1], kind=[MULTIWAY, THRESHOLD], cell=[0, 1], first=[2, first]
-        ),
-        first + 2,
-    )
+    first = FIRST_OF_SIZES
+    coded.route(BY_COLOUR_AND_SIZE, first + 2)
     leaves = coded.count_leaves(2, first)
     for value in range(domain.cells[0]):
         for label in range(2):
@@ -243,6 +259,40 @@ def first_phase_trees_give_weights(rows: Snapshot, info: TableInfo) -> None:
     coded.drop()
 
 
+def pairs_and_labels_are_counted(rows: Snapshot, info: TableInfo) -> None:
+    domain = bound(info)
+    coded, known = (
+        rows.encode(Coding(domain, ROW, trees=1, sample="all", salt=1)),
+        in_memory(domain),
+    )
+    bins = [number % 2 for number in range(domain.cells[1])]
+    for found, expected in zip(coded.count_pairs(1, bins), known.count_pairs(1, bins), strict=True):
+        assert found.tolist() == expected.tolist()
+    by_size = replace(RED_IS_NO, kind=np.array([THRESHOLD, 0, 0]), attribute=np.array([1, -1, -1]))
+    found, expected = (
+        sorted(
+            zip(*(part.tolist() for part in each.count_labels([RED_IS_NO, by_size])), strict=True)
+        )
+        for each in (coded, known)
+    )
+    assert found == expected
+    coded.drop()
+
+
+def bins_of_scores_are_counted(rows: Snapshot, info: TableInfo) -> None:
+    domain, random = bound(info), np.random.default_rng(0)
+    coded = rows.encode(Coding(domain, ROW, trees=2, sample="all", salt=1))
+    known, nodes = in_memory(domain, trees=2), FIRST_OF_SIZES + 2
+    for each in (coded, known):
+        each.route(BY_COLOUR_AND_SIZE, nodes)
+    votes = [random.integers(-9, 10, nodes) for _ in range(2)]
+    cuts = sorted({int(votes[0][3] + votes[0][-1]), 0, 5})  # one score is equal to a cut
+    found = coded.count_scores(votes, cuts)
+    assert found.sum() == len(codes())
+    assert found.tolist() == known.count_scores(votes, cuts).tolist()
+    coded.drop()
+
+
 def products_of_positions_are_summed(rows: Snapshot, info: TableInfo) -> None:
     domain = bound(info)
     coded = rows.encode(Coding(domain, ROW, trees=1, sample="all", salt=1))
@@ -265,6 +315,27 @@ def scores_and_gradients_are_summed(rows: Snapshot, info: TableInfo) -> None:
     labels = [label for _, _, label in codes()]
     gradient = sum(2**16 * label - 2**15 for label in labels)
     assert sums.tolist() == [[gradient, len(labels) * 2**13]]
+    coded.drop()
+
+
+def mixtures_get_points(rows: Snapshot, info: TableInfo) -> None:
+    """Half of the points are for the right class, the others for a small log loss."""
+    coded = rows.encode(Coding(bound(info), ROW, trees=1, sample="all", salt=1))
+    of_red = ([SCALE, 0], [0, SCALE // 2])  # what two models say of a red row
+    models = [replace(RED_IS_NO, votes=np.array([[0, 0], odds, [0, SCALE]])) for odds in of_red]
+    mixtures = [(MIXTURE_PARTS, 0), (0, MIXTURE_PARTS), (MIXTURE_PARTS // 2, MIXTURE_PARTS // 4)]
+    expected = np.zeros(len(mixtures))
+    for colour, _, label in codes():
+        for number, weights in enumerate(mixtures):
+            leaf = 1 if colour == 0 else 2
+            parts = zip(models, weights, strict=True)
+            odds = sum(w * int(m.votes[leaf, 1] - m.votes[leaf, 0]) for m, w in parts)
+            own = (1 if label else -1) * odds / SCALE / MIXTURE_PARTS
+            loss = np.log1p(np.exp(-own)) / (4 * np.log(2))
+            expected[number] += POINTS / 2 * ((own > 0) + 1 - min(loss, 1))
+    found = coded.rate_mixtures([[model] for model in models], mixtures, 1)
+    assert np.abs(found - expected).max() <= len(codes())  # points are whole numbers
+    assert found[0] != found[1]
     coded.drop()
 
 
