@@ -615,3 +615,24 @@ def test_a_model_of_a_float_column_is_read_whatever_its_categories() -> None:
     assert old.rebound(single) == old
     with pytest.raises(DpforestError, match="trained on DOUBLE: convert the column"):
         Attribute("x", "categorical", ("0", "0.1")).bound(DOUBLE).rebound(single)
+
+
+def test_bins_that_the_domain_chose_stay() -> None:
+    kept = [
+        Attribute("a", "numeric", lower=0, upper=9, bins=3),
+        Attribute("b", "numeric", edges=(1.0, 2.0, 3.0)),
+        Attribute("c", "numeric", lower=1, upper=100, scale="log"),
+        Attribute("d", "numeric", lower=0, upper=9, edges=(4.0,)),
+    ]
+    for attribute in kept:
+        bound = attribute.bound(DOUBLE)
+        assert bound.recut(8) == bound
+    own = Attribute("e", "numeric", lower=-5, upper=100).bound(DOUBLE)
+    assert len(own.recut(8).edges) == 8
+    assert own.recut(8).edges == tuple(sorted(own.recut(8).edges))
+    whole = Attribute("f", "numeric", lower=0, upper=3).bound(INTEGER)
+    assert set(whole.recut(32).edges) <= {0, 1, 2}
+    few = Attribute("g", "numeric", lower=1, upper=8).bound(INTEGER)
+    assert few.recut(4).edges == (1, 2, 3, 4, 5, 6, 7), "few whole numbers have a bin each"
+    more = Attribute("h", "numeric", lower=1, upper=9).bound(INTEGER)
+    assert len(more.recut(4).edges) == 4

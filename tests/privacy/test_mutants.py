@@ -60,7 +60,8 @@ CAUGHT_BY = {
     "_written_after_a_run_was_prepared_survives",
     "transaction_per_coding": "engine/test_conformance.py::test_duckdb_conforms",
     "shared_codes_of_other_rows": "engine/test_conformance.py::test_duckdb_conforms",
-    "code_of_two": "learners/test_joint.py::test_a_row_more_changes_each_block_of_its_class_by_one",
+    "code_of_two": "learners/test_joint_tables.py::test_a_row_more_changes_each_block_of_its_class"
+    "_by_one",
     "positions_noised_as_rows": f"{MEANS_NOISE}[9-1]",
     "squares_noised_as_positions": f"{MEANS_NOISE}[9-1]",
     "class_means_noised_as_one_figure": "learners/test_class_means_sensitivity.py::test_with_a"

@@ -1,0 +1,121 @@
+"""Class shares from noisy counts: posterior means, which noise alone does not move."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpforest_duckdb.postprocess import class_shares as shares_module
+from dpforest_duckdb.postprocess.class_shares import class_shares, shares_around
+
+PRIOR = np.array([0.7, 0.3])
+
+
+STEP = np.repeat([0.2, 0.8], 8)
+
+
+SLOPE = 1 / (1 + np.exp(-np.linspace(-3, 3, 24)))
+
+
+def test_large_counts_keep_their_shares_and_noise_gives_those_of_all_rows() -> None:
+    table = np.array([[9000.0, 1000.0], [2000.0, 8000.0], [5000.0, 5000.0]])
+    clear = class_shares(table, PRIOR, variance=2.0)
+    assert clear == pytest.approx(table / table.sum(axis=1, keepdims=True), abs=0.01)
+    unclear = class_shares(table, PRIOR, variance=1e12)
+    assert unclear == pytest.approx(np.tile(PRIOR, (3, 1)), abs=0.05)
+    assert np.ptp(unclear, axis=0) == pytest.approx(0, abs=1e-3), "no value differs"
+
+
+@pytest.mark.parametrize("counts", [[-10.0, -149.0], [-149.0, -10.0], [-60.0, -60.0], [0.0, 0.0]])
+def test_a_value_with_counts_below_zero_has_the_shares_of_all_rows(counts: list[float]) -> None:
+    """A count below zero is noise, of whichever class it is."""
+    table = np.array([counts, [400.0, 600.0], [600.0, 400.0]])
+    shares = class_shares(table, np.array([0.5, 0.5]), variance=50.0**2)
+    assert shares[0] == pytest.approx([0.5, 0.5], abs=0.02)
+
+
+def test_values_without_rows_have_the_shares_of_all_rows() -> None:
+    """Not shares that tend to be equal, because each cell of noise alone favours these a little."""
+    random, prior, found = np.random.default_rng(0), np.array([0.95, 0.05]), []
+    for _ in range(30):
+        counts = np.outer(np.repeat([1000.0, 0.0], [10, 10]), prior)
+        rows = np.vstack([counts, [0.0, 0.0]])  # the last value has no order, as NULL has none
+        noisy = rows + random.laplace(0, 6, rows.shape)
+        found.append(class_shares(noisy, prior, 2 * 6.0**2, ordered=20)[:, 1])
+    near, far, unordered = (np.mean(found, axis=0)[part] for part in (slice(10), slice(10, 20), 20))
+    assert near == pytest.approx(0.05, abs=0.01)
+    assert far.max() < 0.07, "0.13 if empty values were taken to have rows"
+    assert unordered < 0.07, "0.09 if NULL might differ more than all other values do"
+
+
+@pytest.mark.parametrize(
+    ("share", "rows", "scale", "most"), [(STEP, 50, 15.0, 0.75), (SLOPE, 200, 12.0, 0.85)]
+)
+def test_ordered_values_borrow_from_their_neighbours(
+    share: np.ndarray, rows: int, scale: float, most: float
+) -> None:
+    """Noise hides single bins, but neither a step between two levels nor a slope."""
+    random, errors = np.random.default_rng(0), {True: 0.0, False: 0.0}
+    for _ in range(20):
+        counts = np.stack([rows * (1 - share), rows * share], axis=1)
+        noisy = counts + random.laplace(0, scale, counts.shape)
+        for ordered in errors:
+            in_order = len(share) if ordered else 0
+            found = class_shares(noisy, np.array([0.5, 0.5]), 2 * scale**2, in_order)
+            errors[ordered] += float(np.abs(found[:, 1] - share).mean())
+    assert errors[True] < most * errors[False]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_shares_are_shares_whatever_the_noise(data: st.DataObject) -> None:
+    values, classes = data.draw(st.integers(1, 12)), data.draw(st.integers(2, 5))
+    counts = st.lists(st.integers(-(10**6), 10**6), min_size=classes, max_size=classes)
+    table = np.array([data.draw(counts) for _ in range(values)], dtype=np.float64)
+    prior = np.full(classes, 1 / classes)
+    ordered = data.draw(st.integers(0, values))
+    found = class_shares(table, prior, data.draw(st.floats(0.1, 1e12)), ordered)
+    assert found.shape == table.shape
+    assert np.isfinite(found).all()
+    assert (found > 0).all()
+    assert found.sum(axis=1) == pytest.approx(1)
+
+
+def test_shares_of_many_classes_are_estimated_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks bound the memory, and change no share."""
+    table = np.random.default_rng(0).poisson(20, (7, 5)).astype(np.float64)
+    prior = table.sum(axis=0) / table.sum()
+
+    def found(variance: float) -> tuple[np.ndarray, np.ndarray]:
+        around = shares_around(table, np.tile(prior, (7, 1)), variance)
+        return class_shares(table, prior, variance, 4), around
+
+    together = found(9.0)
+    monkeypatch.setattr(shares_module, "AT_ONCE", 1)
+    shares_module._class_shares.cache_clear()
+    for whole, by_block in zip(together, found(9.0), strict=True):
+        np.testing.assert_allclose(by_block, whole, rtol=1e-12)
+
+
+@pytest.mark.parametrize("values", [20, 100, 1000])
+@pytest.mark.parametrize("rows", [0.0, 1.5])
+def test_noise_alone_is_not_taken_for_rows(values: int, rows: float) -> None:
+    """A cell of noise is best explained by rows of one class, but hardly any value has so many."""
+    random, prior = np.random.default_rng(3), np.array([0.5, 0.5])
+    noisy = random.poisson(rows / 2, (values, 2)) + random.laplace(0, 5.0, (values, 2))
+    share = class_shares(noisy, prior, 2 * 5.0**2)[:, 1]
+    assert np.log(share / (1 - share)).std() < 0.25, "1 if any number of rows were as likely"
+
+
+@pytest.mark.parametrize("rows", [50, 500, 50_000])
+def test_a_few_values_may_hold_nearly_all_rows(rows: int) -> None:
+    """They are far above the mean of all values, and still no noise."""
+    random, prior = np.random.default_rng(0), np.array([0.5, 0.5])
+    scale = rows / 25
+    noisy = random.laplace(0, scale, (1000, 2))
+    noisy[:2] += [[0.85 * rows, 0.15 * rows], [0.15 * rows, 0.85 * rows]]
+    noisy += (rows - noisy.sum(axis=0)) / 1000
+    found = class_shares(noisy, prior, 2 * scale**2)[:2, 1]
+    assert found == pytest.approx([0.15, 0.85], abs=0.1)
