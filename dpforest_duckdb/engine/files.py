@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import NO_VALUES, column_type, column_types
 from dpforest_duckdb.engine.casts import selected
