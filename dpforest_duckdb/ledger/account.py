@@ -27,6 +27,7 @@ from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.ledger.entries import (
     NO_FILE,
     Budget,
+    Cap,
     Charge,
     Debit,
     Entry,
@@ -123,7 +124,7 @@ class Account(KeptAccount):
                 )
             self._refuse_other_cap(info)
             holder = self._identify(chain, info)
-            self._refuse_unanchored(chain.budget(holder.budget_id), info)
+            self._refuse_unanchored(chain.cap(holder.budget_id), info)
             return (chain.debit(holder, charge),), holder
 
         return self._enter(spend)
@@ -132,7 +133,7 @@ class Account(KeptAccount):
         """Raise what `debit` would raise about the budget; else add the run to `chain` only."""
         info = self._current_info()
         holder = self._identify(chain, info)
-        self._refuse_unanchored(chain.budget(holder.budget_id), info)
+        self._refuse_unanchored(chain.cap(holder.budget_id), info)
         chain.debit(holder, charge)
 
     def refuse_replaced(self, runs: Sequence[int], seen: TableInfo | None) -> None:
@@ -249,7 +250,7 @@ class Account(KeptAccount):
                 f'"{info.display}": restore it, or name the right one with --ledger.'
             )
         budget_id = note.budget_id if note else chain.find(self._place, self.home)
-        if note and note.cap and chain.budget(note.budget_id).cap is None:
+        if note and note.cap and chain.cap(note.budget_id) is None:
             raise DpforestError(
                 f'The ledger at {self.ledger.path} has no cap for table "{info.display}", which '
                 "has one: restore it, or name the right one with --ledger."
@@ -291,18 +292,18 @@ class Account(KeptAccount):
                 "DPFOREST_LEDGER names another: leave them out, or name that one."
             )
 
-    def _refuse_unanchored(self, budget: Budget, info: TableInfo) -> None:
+    def _refuse_unanchored(self, cap: Cap | None, info: TableInfo) -> None:
         """Raise `BudgetError` if the table cannot store a debit, or has a lower cap than its
         ledger.
         """
-        note, cap = note_in(info), budget.cap
+        note = note_in(info)
         if note and note.cap and cap and (cap.epsilon > note.cap[0] or cap.delta > note.cap[1]):
             raise BudgetError(
                 f"Refused: the ledger at {self.ledger.path} has a higher cap for table "
                 f'"{info.display}" than the table itself: set the cap again with dpforest budget '
                 "set, or restore the ledger."
             )
-        if budget.cap and not self.writable:
+        if cap and not self.writable:
             raise BudgetError(
                 f'Refused: table "{self.info.display}" has a cap, and its database is read-only, '
                 "so a debit cannot be recorded in it: open the database for writing."
@@ -324,7 +325,7 @@ def _store(comment: StoredComment, text: str, chain: Chain, holder: Holder) -> b
     try:
         comment.write(text)
     except UnanchoredError as error:
-        if chain.budget(holder.budget_id).cap:
+        if chain.cap(holder.budget_id):
             raise
         warn(str(error), UnanchoredWarning)
         return False
@@ -333,7 +334,7 @@ def _store(comment: StoredComment, text: str, chain: Chain, holder: Holder) -> b
 
 def _anchored(comment: str, chain: Chain, holder: Holder) -> str:
     """A table's comment with id, head and cap after the user's text."""
-    cap = chain.budget(holder.budget_id).cap
+    cap = chain.cap(holder.budget_id)
     note = Note(holder.budget_id, chain.head, (cap.epsilon, cap.delta) if cap else None)
     return note.after(comment)
 
