@@ -25,7 +25,12 @@ from dpforest_duckdb.postprocess.additive import (
     naive_bayes,
     without_interaction,
 )
-from dpforest_duckdb.postprocess.class_shares import adjusted, class_shares, shares_around
+from dpforest_duckdb.postprocess.class_shares import (
+    NoisyTable,
+    adjusted,
+    class_shares,
+    shares_around,
+)
 from dpforest_duckdb.privacy.noise import LEAST_VARIANCE
 from dpforest_duckdb.splits.table_codes import code_of
 
@@ -139,34 +144,45 @@ def _estimated(tables: ChildTables) -> tuple[Floats, Floats, list[_Shares]]:
     prior = np.clip(totals.sum(axis=0), 0, None) + math.sqrt(spread * len(totals))
     prior /= prior.sum()
     divided = [*_of_roots(tables, totals, spread), *_of_attributes(tables, totals, spread)]
-    shares, starts = [_over_all(table, roots, prior) for table in divided], prior[None]
+    shares, starts = _over_all(divided, roots, prior), prior[None]
     for level in range(1, roots + 1):
         divided = divided[1:]
         root, *others = shares
-        shares = [
-            _below(table, level, roots, root, above)
-            for table, above in zip(divided, others, strict=True)
-        ]
+        shares = _below(divided, level, roots, root, others)
         starts = root.of.reshape(-1, len(prior))
     return prior, starts, shares
 
 
-def _over_all(table: _Table, roots: int, prior: Floats) -> _Shares:
-    counts, variance = table.at(0, roots)
-    shares = class_shares(counts[0], prior, variance, table.ordered)
-    return _Shares(shares[None], _parts(counts, np.ones(1)))
+def _over_all(tables: Sequence[_Table], roots: int, prior: Floats) -> list[_Shares]:
+    """Class shares in all rows."""
+    summed = [table.at(0, roots) for table in tables]
+    noisy = [
+        NoisyTable(counts[0], variance, table.ordered)
+        for table, (counts, variance) in zip(tables, summed, strict=True)
+    ]
+    return [
+        _Shares(shares[None], _parts(counts, np.ones(1)))
+        for shares, (counts, _) in zip(class_shares(noisy, prior), summed, strict=True)
+    ]
 
 
-def _below(table: _Table, level: int, roots: int, root: _Shares, above: _Shares) -> _Shares:
+def _below(
+    tables: Sequence[_Table], level: int, roots: int, root: _Shares, above: Sequence[_Shares]
+) -> list[_Shares]:
     """Class shares one level further down, around those without interaction with its root."""
-    counts, variance = table.at(level, roots)
-    parts = _parts(counts, root.parts.ravel())
     nodes, values = root.parts.shape
-    grouped = parts.reshape(nodes, values, -1)
-    expected = without_interaction(root.of, above.of, grouped)
-    flat = (-1, counts.shape[2])
-    shares = shares_around(counts.reshape(flat), expected.reshape(flat), variance)
-    return _Shares(shares.reshape(counts.shape), parts)
+    noisy, parts, expected = list[NoisyTable](), list[Floats](), list[Floats]()
+    for table, over in zip(tables, above, strict=True):
+        counts, variance = table.at(level, roots)
+        parts.append(_parts(counts, root.parts.ravel()))
+        grouped = parts[-1].reshape(nodes, values, -1)
+        flat = (-1, counts.shape[2])
+        noisy.append(NoisyTable(counts.reshape(flat), variance))
+        expected.append(without_interaction(root.of, over.of, grouped).reshape(flat))
+    return [
+        _Shares(shares.reshape(*part.shape, -1), part)
+        for shares, part in zip(shares_around(noisy, expected), parts, strict=True)
+    ]
 
 
 def _parts(counts: Floats, nodes: Floats) -> Floats:

@@ -12,16 +12,19 @@ higher then if values are ordered, because a curve may have any level.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.postprocess.curves import curves
 from dpforest_duckdb.postprocess.noisy_exponential import NoisyExponential
 
 OFFSETS = np.linspace(-6, 6, 241)  # log-odds of a value minus those of all rows
+FEWER_OFFSETS = OFFSETS[::3]
 WIDTHS = (0.1, 0.3, 0.8, 1.6, 3.0)  # standard deviations of offsets of independent values
 STEPS = (0.8, 1.6, 3.0)  # the same, if values between cuts are equal
 LEAST_LIKELY = 1e-100  # floor of a likelihood relative to the largest
@@ -45,87 +48,168 @@ def adjusted(
     return moved, variance * (1 - 1 / values) + spread / values**2
 
 
-def class_shares(table: Floats, prior: Floats, variance: float, ordered: int = 0) -> Floats:
-    """Shares `[value, class]` from noisy counts `table[value, class]`; each row sums to 1.
+@dataclass(frozen=True)
+class NoisyTable:
+    """Noisy `counts[value, class]`, the variance of the noise of one count, and how many of the
+    first values are `ordered`. All of it is released.
+    """
 
-    `prior[class]` are the shares in all rows, `variance` is that of the noise of one count; the
-    first `ordered` values are in order. All of it is released.
+    counts: Floats
+    variance: float
+    ordered: int = 0
+
+
+def class_shares(tables: Sequence[NoisyTable], prior: Floats) -> list[Floats]:
+    """Shares `[value, class]` from the noisy counts of each table; each row sums to 1.
+
+    `prior[class]` are the shares in all rows, which are released too.
 
     The last shares are kept: cuts of sums and the log-odds need those of the same counts.
     """
-    return _class_shares(table.tobytes(), prior.tobytes(), variance, ordered).copy()
+    kept = tuple((table.counts.tobytes(), table.variance, table.ordered) for table in tables)
+    return [shares.copy() for shares in _class_shares(kept, prior.tobytes())]
 
 
 @lru_cache(maxsize=64)
-def _class_shares(counts: bytes, shares_of_all: bytes, variance: float, ordered: int) -> Floats:
+def _class_shares(kept: tuple[tuple[bytes, float, int], ...], shares_of_all: bytes) -> list[Floats]:
     prior = np.frombuffer(shares_of_all)
-    table = np.frombuffer(counts).reshape(-1, len(prior))
-    shares = np.empty(table.shape)
-    for labels in _blocks(table, len(OFFSETS)):
+    tables = [
+        NoisyTable(np.frombuffer(counts).reshape(-1, len(prior)), variance, ordered)
+        for counts, variance, ordered in kept
+    ]
+    found = list[Floats]()
+    for some in _groups(tables, len(OFFSETS)):
+        found += _shares_of_group(some, prior)
+    return found
+
+
+def _shares_of_group(tables: Sequence[NoisyTable], prior: Floats) -> list[Floats]:
+    values = _Values.of(tables)
+    found = [np.empty(table.counts.shape) for table in tables]
+    for labels in _blocks(values, len(OFFSETS)):
         share = np.clip(prior[labels], 1e-4, 1 - 1e-4)
         grids = _share(np.log(share / (1 - share))[:, None] + OFFSETS)
-        likelihoods = _log_likelihood(table, labels, grids[:, None], variance)
-        in_order = likelihoods[:, :ordered]
-        evidence, means = curves(in_order, OFFSETS, grids)
-        for number, grid in enumerate(grids):
-            alone = _segments(likelihoods[number], grid, WIDTHS)  # each value is one segment
-            along = evidence[number], means[number]
-            column = shares[:, labels.start + number]
-            column[:ordered] = _averaged(in_order[number], grid, alone, along)
-            # values without order differ as widely as all values of the attribute do
-            column[ordered:] = alone[1][ordered:] @ _weights(alone[0].sum(axis=0))[0]
-    return _completed(shares)
+        likelihoods = _log_likelihood(values, labels, grids[:, None])
+        alone = _segments(likelihoods, grids, WIDTHS)  # each value is one segment
+        for table, shares, own in zip(tables, found, values.of_tables, strict=True):
+            evidence, means = (figure[:, own] for figure in alone)
+            shares[:, labels] = _mixed(table.ordered, likelihoods[:, own], grids, (evidence, means))
+    return [_completed(shares) for shares in found]
 
 
-def shares_around(table: Floats, prior: Floats, variance: float) -> Floats:
-    """Shares `[cell, class]` from noisy counts `table[cell, class]`, around `prior[cell, class]`.
+def _mixed(
+    ordered: int, likelihoods: Floats, grids: Floats, alone: tuple[Floats, Floats]
+) -> Floats:
+    """The posterior mean shares `[value, class]` of a table, averaged over all models.
 
-    As `class_shares` for values that are not in order, with one more model: either all cells have
-    one width, or each cell has its own. Then how likely each width is follows from all cells, as if
-    one cell of each width had been seen before (empirical Bayes). So a few cells may differ from
-    the prior where most do not. The log-odds are averaged, not the shares: then shares stay at the
-    prior where counts hold only noise.
+    The first values are `ordered`. `likelihoods[class, value, share]` are those of the shares
+    `grids[class, share]`. `alone` are the log evidence and the mean shares `[class, value, width]`
+    of values that do not depend on each other.
     """
-    shares, offsets = np.empty(table.shape), OFFSETS[::3]
-    mass = np.exp(-((offsets / np.array(WIDTHS)[:, None]) ** 2) / 2)
-    mass /= mass.sum(axis=1, keepdims=True)
-    for labels in _blocks(table, len(offsets)):
+    evidence, means = alone
+    # values without order differ as widely as all values of the attribute do
+    by_width = np.stack([_weights(worth)[0] for worth in evidence.sum(axis=1)])
+    shares = (means @ by_width[:, :, None])[..., 0]
+    if ordered:
+        in_order = likelihoods[:, :ordered]
+        worths, curved = curves(in_order, OFFSETS, grids)
+        for number, grid in enumerate(grids):
+            along = worths[number], curved[number]
+            own = evidence[number, :ordered], means[number, :ordered]
+            shares[number, :ordered] = _averaged(in_order[number], grid, own, along)
+    return shares.T
+
+
+def shares_around(tables: Sequence[NoisyTable], priors: Sequence[Floats]) -> list[Floats]:
+    """Shares `[cell, class]` from the noisy counts of each table, around its `prior[cell, class]`.
+
+    As `class_shares` for values that are not in order, with one more model: either all cells of a
+    table have one width, or each cell has its own. Then how likely each width is follows from all
+    cells, as if one cell of each width had been seen before (empirical Bayes). So a few cells may
+    differ from the prior where most do not. The log-odds are averaged, not the shares: then shares
+    stay at the prior where counts hold only noise.
+    """
+    found, left = list[Floats](), list(priors)
+    for some in _groups(tables, len(FEWER_OFFSETS)):
+        values, prior = _Values.of(some), np.concatenate(left[: len(some)])
+        left = left[len(some) :]
+        shares = _around(values, prior)
+        found += [_completed(shares[own]) for own in values.of_tables]
+    return found
+
+
+def _around(values: _Values, prior: Floats) -> Floats:
+    shares, offsets = np.empty(values.counts.shape), FEWER_OFFSETS
+    mass = _normal_masses(offsets, WIDTHS)
+    for labels in _blocks(values, len(offsets)):
         share = np.clip(prior.T[labels], 1e-4, 1 - 1e-4)
         odds = np.log(share / (1 - share))  # `[class, cell]`
-        likelihood = _log_likelihood(table, labels, _share(odds[..., None] + offsets), variance)
+        likelihood = _log_likelihood(values, labels, _share(odds[..., None] + offsets))
         likely = np.exp(likelihood - likelihood.max(axis=2, keepdims=True))
         evidence = np.maximum(likely @ mass.T, LEAST_LIKELY)  # `[class, cell, width]`
-        means = (likely * offsets) @ mass.T / evidence
-        shares[:, labels] = _share(odds + _over_widths(evidence, means)).T
-    return _completed(shares)
+        means = (likely @ (mass * offsets).T) / evidence
+        shares[:, labels] = _share(odds + _over_widths(values, evidence, means)).T
+    return shares
 
 
-def _over_widths(evidence: Floats, means: Floats) -> Floats:
+def _over_widths(values: _Values, evidence: Floats, means: Floats) -> Floats:
     """The mean offsets `[class, cell]`, averaged over widths.
 
     `evidence[class, cell, width]` and `means[class, cell, width]` are those of each width.
     """
-    classes, _, widths = evidence.shape
-    before = np.tile(np.eye(widths), (classes, 1, 1))
-    seen = np.concatenate([before, evidence / evidence.max(axis=2, keepdims=True)], axis=1)
-    own = evidence * most_likely(seen, np.full((classes, widths), 1 / widths))[:, None]
-    of_all, of_own = np.log(evidence).sum(axis=1), np.log(own.sum(axis=2)).sum(axis=1)
-    worth = np.column_stack([of_all, of_own])
-    weights = np.exp(worth - worth.max(axis=1, keepdims=True))
-    weights /= weights.sum(axis=1, keepdims=True)
+    seen = evidence / evidence.max(axis=2, keepdims=True)
+    own = evidence * _likely_widths(values, seen)
+    of_all = values.totals(np.log(evidence), axis=1)  # `[class, table, width]`
+    of_own = values.totals(np.log(own.sum(axis=2)), axis=1)
+    worth = np.concatenate([of_all, of_own[..., None]], axis=2)
+    weights = np.exp(worth - worth.max(axis=2, keepdims=True))
+    weights = (weights / weights.sum(axis=2, keepdims=True))[:, values.table]
     by_own = (means * own).sum(axis=2) / own.sum(axis=2)
-    averaged: Floats = (means @ weights[:, :-1, None])[..., 0] + weights[:, -1:] * by_own
+    averaged: Floats = (means * weights[..., :-1]).sum(axis=2) + weights[..., -1] * by_own
     return averaged
 
 
-def _blocks(table: Floats, points: int) -> list[slice]:
+def _likely_widths(values: _Values, seen: Floats) -> Floats:
+    """How likely each width is for a cell `[class, cell, width]`, the same within a table.
+
+    After EM_TURNS turns, from the likelihoods `seen[class, cell, width]`. One more cell of each
+    width, which can have no other, adds 1 to its part.
+    """
+    widths = seen.shape[2]
+    likely = np.full(seen.shape, 1 / widths)
+    for _ in range(EM_TURNS):
+        parts = seen * likely
+        parts /= parts.sum(axis=2, keepdims=True)
+        of_tables = (1 + values.totals(parts, axis=1)) / (values.sizes + widths)[:, None]
+        likely = of_tables[:, values.table]
+    return likely
+
+
+def _groups(tables: Sequence[NoisyTable], points: int) -> Iterator[list[NoisyTable]]:
+    """Tables that are estimated together, in their order: calls of NumPy take long for each alone.
+
+    A group is one table, or several with at most AT_ONCE likelihoods: `points` for each count.
+    """
+    group, size = list[NoisyTable](), 0
+    for table in tables:
+        more = table.counts.size * points
+        if group and size + more > AT_ONCE:
+            yield group
+            group, size = [], 0
+        group.append(table)
+        size += more
+    if group:
+        yield group
+
+
+def _blocks(values: _Values, points: int) -> list[slice]:
     """The classes whose shares are estimated: all, or the second of two.
 
     A block is one class, or several with at most AT_ONCE likelihoods together: `points` for each
     value and class.
     """
-    classes = table.shape[1]
-    size = max(1, AT_ONCE // max(1, len(table) * points))
+    cells, classes = values.counts.shape
+    size = max(1, AT_ONCE // max(1, cells * points))
     starts = range(0 if classes > 2 else 1, classes, size)
     return [slice(start, min(start + size, classes)) for start in starts]
 
@@ -143,7 +227,7 @@ def _share(odds: Floats) -> Floats:
     return share
 
 
-def _log_likelihood(table: Floats, labels: slice, grid: Floats, variance: float) -> Floats:
+def _log_likelihood(values: _Values, labels: slice, grid: Floats) -> Floats:
     """`[class, value, share]`: the log-likelihood of each share of `grid`, given a class's count
     and those of the others.
 
@@ -155,22 +239,23 @@ def _log_likelihood(table: Floats, labels: slice, grid: Floats, variance: float)
     most values have few rows, a count that is hardly above the noise is taken for noise.
     """
     _keep_freed_memory()
-    rest, rows = table.shape[1] - 1, table.sum(axis=1)
-    count = table.T[labels, :, None]
+    found, rest, rows = values.rows, values.counts.shape[1] - 1, values.counts.sum(axis=1)
+    variance, other = values.variance[:, None], 1 - grid
+    count = values.counts.T[labels, :, None]
     others = rows[:, None] - count
-    noise = variance * ((1 - grid) ** 2 + rest * grid**2)
-    spread = noise + np.maximum(rows, 1)[:, None] * grid * (1 - grid)
-    misfit = ((1 - grid) * count - grid * others) ** 2 / spread
-    exactness = grid**2 + (1 - grid) ** 2 / rest
-    estimate = (grid * count + (1 - grid) * others / rest) / exactness
-    found = _rows(rows, table.shape[1] * variance)
-    deviation = np.sqrt(variance / exactness)
+    exactness = grid**2 + other**2 / rest
+    spread = variance * (rest * exactness) + np.maximum(rows, 1)[:, None] * (grid * other)
+    misfit = (other * count - grid * others) ** 2 / spread
+    estimate = (grid * count + other * (others / rest)) / exactness
+    deviation = np.sqrt(variance) / np.sqrt(exactness)
     having = NoisyExponential(estimate, deviation, found.means[:, None]).log_density()
     with_rows = (np.log(1 - found.empty) + found.worth)[:, None] + having
-    with_rows = with_rows - (misfit + np.log(spread)) / 2
+    with_rows -= (misfit + np.log(spread)) / 2
     without_rows = -(count**2 + others**2 / rest) / variance - math.log(2 * math.pi * rest)
-    without_rows = math.log(found.empty) + without_rows / 2 - math.log(variance)
-    likelihood: Floats = np.logaddexp(with_rows, without_rows)
+    without_rows = (np.log(found.empty) - np.log(values.variance))[:, None] + without_rows / 2
+    # as np.logaddexp, which takes several times as long
+    apart = np.abs(with_rows - without_rows)
+    likelihood: Floats = np.maximum(with_rows, without_rows) + np.log1p(np.exp(-apart))
     return likelihood
 
 
@@ -186,20 +271,63 @@ def _keep_freed_memory() -> None:
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """How many rows values have, learnt from their noisy counts.
+class _Values:
+    """The values of several tables, one after the other.
 
-    `empty` is the share of values that have none. A value's rows have about an exponential
-    distribution with its `means[value]`, and `worth[value]` is added to the log density.
+    `counts[value, class]`, and the `variance[value]` of one of them. `table[value]` is the number
+    of a value's table, and `of_tables[table]` are the values of each.
     """
 
-    empty: float
+    counts: Floats
+    variance: Floats
+    table: NDArray[np.intp]
+    sizes: NDArray[np.intp]
+
+    @staticmethod
+    def of(tables: Sequence[NoisyTable]) -> _Values:
+        sizes = np.array([len(table.counts) for table in tables])
+        variances = np.array([table.variance for table in tables])
+        counts = np.concatenate([table.counts for table in tables])
+        of_table = np.repeat(np.arange(len(tables)), sizes)
+        return _Values(counts, variances[of_table], of_table, sizes)
+
+    @cached_property
+    def first(self) -> NDArray[np.intp]:
+        """The number of each table's first value."""
+        first: NDArray[np.intp] = self.sizes.cumsum() - self.sizes
+        return first
+
+    @property
+    def of_tables(self) -> list[slice]:
+        ends = zip(self.first.tolist(), self.sizes.tolist(), strict=True)
+        return [slice(first, first + size) for first, size in ends]
+
+    def totals(self, figures: Floats, axis: int = 0) -> Floats:
+        """The sum over the values of each table, which are along an axis."""
+        totals: Floats = np.add.reduceat(figures, self.first, axis=axis)
+        return totals
+
+    @cached_property
+    def rows(self) -> _Rows:
+        return _rows(self)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """How many rows values have, learnt from the noisy counts of their table.
+
+    `empty[value]` is the share of a table's values that have none. A value's rows have about an
+    exponential distribution with its `means[value]`, and `worth[value]` is added to the log
+    density.
+    """
+
+    empty: Floats
     means: Floats
     worth: Floats
 
 
-def _rows(noisy: Floats, variance: float) -> _Rows:
-    """The distribution of rows, from `noisy[value]` with noise of that variance.
+def _rows(values: _Values) -> _Rows:
+    """The distribution of rows, from noisy counts.
 
     The density of x rows is 1/m (1 + x/m)^-2, where m is the mean of the values that have any: a
     few values often hold most rows. Near the likely rows of a value it is replaced by an
@@ -207,23 +335,26 @@ def _rows(noisy: Floats, variance: float) -> _Rows:
     above it. So of two such densities, found from no rows and from the noisy rows, a value has the
     one that explains its count better.
 
-    The expectation maximisation starts with a single empty value, so few values are taken for empty
-    where noise hides whether they are.
+    The expectation maximisation starts with a single empty value in each table, so few values are
+    taken for empty where noise hides whether they are.
     """
-    values, deviation, empty = len(noisy), math.sqrt(variance), 1 / (len(noisy) + 1)
-    without = -(noisy**2 / variance + math.log(2 * math.pi * variance)) / 2
-    likely = np.stack([np.zeros(values), np.maximum(noisy, 0)])  # `[start, value]`
+    noisy, variance = values.counts.sum(axis=1), values.counts.shape[1] * values.variance
+    deviation, sizes = np.sqrt(variance), values.sizes
+    without = -(noisy**2 / variance + np.log(2 * math.pi * variance)) / 2
+    likely = np.stack([np.zeros(len(noisy)), np.maximum(noisy, 0)])  # `[start, value]`
+    total, empty = np.maximum(values.totals(noisy), 1), 1 / (sizes + 1)  # `[table]`
     for _ in range(EM_TURNS):
-        mean = max(float(noisy.sum()), 1.0) / ((1 - empty) * values)
+        mean = (total / ((1 - empty) * sizes))[values.table]
         means = (likely + mean) / 2
         worth = np.log(means / mean) - 2 * np.log1p(likely / mean) + likely / means
         seen = NoisyExponential(noisy, deviation, means)
         having, likely = worth + seen.log_density(), seen.expected()
-        for_rows = having.max(axis=0) - without + math.log(1 - empty) - math.log(empty)
+        before = (np.log(1 - empty) - np.log(empty))[values.table]
+        for_rows = having.max(axis=0) - without + before
         part = 1 / (1 + np.exp(np.clip(for_rows, -FAR, FAR)))
-        empty = max(float(part.sum()), TINY) / (values + 1)
-    better = having.argmax(axis=0), np.arange(values)
-    return _Rows(empty, means[better], worth[better])
+        empty = np.maximum(values.totals(part), TINY) / (sizes + 1)
+    better = having.argmax(axis=0), np.arange(len(noisy))
+    return _Rows(empty[values.table], means[better], worth[better])
 
 
 def _averaged(
@@ -232,12 +363,11 @@ def _averaged(
     """The posterior mean share of each value in order, averaged over the models.
 
     `alone` are the log evidence and the mean shares `[value, width]` of values that do not depend
-    on each other, which may be followed by those of values without order. `along` are the log
+    on each other. `along` are the log
     evidence `[curve]` and the mean shares `[value, curve]` of curves. Before the counts are seen,
     each curve is as likely as all models without curves together.
     """
-    values = len(likelihood)
-    evidence, means = alone[0][:values], alone[1][:values]
+    values, (evidence, means) = len(likelihood), alone
     worth = evidence.sum(axis=0) - np.log(len(WIDTHS))
     if not len(along[0]):
         only: Floats = means @ _weights(worth)[0]
@@ -262,15 +392,24 @@ def _averaged(
 
 
 def _segments(likelihood: Floats, grid: Floats, widths: tuple[float, ...]) -> tuple[Floats, Floats]:
-    """Log evidence and mean share `[segment, width]` of segments with one share each."""
-    prior = np.exp(-((OFFSETS / np.array(widths)[:, None]) ** 2) / 2)
-    prior /= prior.sum(axis=1, keepdims=True)
-    top = likelihood.max(axis=1, keepdims=True)
+    """Log evidence and mean share `[…, segment, width]` of segments with one share each.
+
+    `likelihood[…, segment, share]` are those of the shares `grid[…, share]`.
+    """
+    prior = _normal_masses(OFFSETS, widths)
+    top = likelihood.max(axis=-1, keepdims=True)
     likely = np.exp(likelihood - top)
     total = likely @ prior.T + TINY
     evidence: Floats = np.log(total) + top
-    mean: Floats = likely @ (prior * grid).T / total
+    mean: Floats = likely @ np.swapaxes(prior * grid[..., None, :], -1, -2) / total
     return evidence, mean
+
+
+def _normal_masses(offsets: Floats, widths: tuple[float, ...]) -> Floats:
+    """The masses `[width, offset]` of normal distributions at offsets, which sum to 1."""
+    masses = np.exp(-((offsets / np.array(widths)[:, None]) ** 2) / 2)
+    normed: Floats = masses / masses.sum(axis=1, keepdims=True)
+    return normed
 
 
 def _weights(*worths: Floats) -> list[Floats]:

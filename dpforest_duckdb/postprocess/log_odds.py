@@ -17,7 +17,7 @@ import numpy as np
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.postprocess.additive import calibration, made_up
-from dpforest_duckdb.postprocess.class_shares import adjusted, class_shares
+from dpforest_duckdb.postprocess.class_shares import NoisyTable, adjusted, class_shares
 from dpforest_duckdb.postprocess.shrinkage import sum_upward
 from dpforest_duckdb.postprocess.voting import integer_votes, intercept, of_two
 from dpforest_duckdb.privacy.noise import LEAST_VARIANCE, noise_scale
@@ -101,9 +101,15 @@ def _evidence(
     # move towards equal shares by the noise: a rare class may be less rare than it seems
     prior = np.clip(total, 0, None) + math.sqrt(spread)
     prior /= prior.sum()
-    parts = [
-        _part(attribute, *adjusted(table, variance, total, spread), prior)
+    noisy = [
+        NoisyTable(*adjusted(table, variance, total, spread), attribute.used_in_order)
         for attribute, table, variance in zip(split_by, tables, variances, strict=True)
+    ]
+    parts = [
+        _part(attribute, table.counts, shares, prior)
+        for attribute, table, shares in zip(
+            split_by, noisy, class_shares(noisy, prior), strict=True
+        )
     ]
     return Evidence(
         added=[part.added for part in parts],
@@ -122,12 +128,11 @@ class _Part:
     weight: Floats
 
 
-def _part(attribute: Attribute, table: Floats, variance: float, prior: Floats) -> _Part:
+def _part(attribute: Attribute, table: Floats, likely: Floats, prior: Floats) -> _Part:
     """The evidence of an attribute, from noisy counts `table[value, class]` of the values that the
-    domain describes, each with noise of this variance.
+    domain describes, and their class shares `likely[value, class]`.
     """
     cells = list(attribute.described)
-    likely = class_shares(table, prior, variance, attribute.used_in_order)
     held = np.clip(table.sum(axis=1), 0, None) + TINY
     shares, weight = np.tile(prior, (attribute.cells, 1)), np.zeros(attribute.cells)
     added = np.zeros(shares.shape)

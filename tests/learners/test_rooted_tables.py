@@ -25,7 +25,7 @@ from dpforest_duckdb.postprocess.additive import (
     without_interaction,
 )
 from dpforest_duckdb.postprocess.below_root import FEW, ChildTables, models
-from dpforest_duckdb.postprocess.class_shares import shares_around
+from dpforest_duckdb.postprocess.class_shares import NoisyTable, shares_around
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.randomness import Randomness
@@ -177,9 +177,9 @@ def test_fitted_log_odds_give_the_released_shares_where_attributes_are_independe
 def test_shares_stay_where_they_were_expected_if_the_noise_hides_the_counts() -> None:
     expected = np.array([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]])
     counts = np.array([[30.0, 40, 30], [500, 0, 0]])
-    hidden = shares_around(counts, expected, 1e8)
+    (hidden,) = shares_around([NoisyTable(counts, 1e8)], [expected])
     assert np.abs(hidden - expected).max() < 0.02
-    shown = shares_around(counts * 100, expected, 1.0)
+    (shown,) = shares_around([NoisyTable(counts * 100, 1.0)], [expected])
     assert np.abs(shown[0] - [0.3, 0.4, 0.3]).max() < 0.02
     assert shown[1, 0] > 0.9
 
@@ -190,7 +190,8 @@ def test_a_single_cell_may_show_an_interaction_where_the_others_show_none() -> N
     likely[0] = 0.95
     yes = random.binomial(200, likely)
     noisy = np.stack([200 - yes, yes], axis=1) + random.normal(0, 15, (40, 2))
-    shares = shares_around(noisy, np.full((40, 2), 0.5), 15.0**2)[:, 1]
+    (found,) = shares_around([NoisyTable(noisy, 15.0**2)], [np.full((40, 2), 0.5)])
+    shares = found[:, 1]
     assert shares[0] > 0.8
     assert np.abs(shares[1:] - 0.5).mean() < 0.03
 

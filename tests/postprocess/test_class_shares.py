@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpforest_duckdb.postprocess import class_shares as shares_module
-from dpforest_duckdb.postprocess.class_shares import class_shares, shares_around
+from dpforest_duckdb.postprocess.class_shares import NoisyTable, class_shares, shares_around
 
 PRIOR = np.array([0.7, 0.3])
 
@@ -19,11 +19,19 @@ STEP = np.repeat([0.2, 0.8], 8)
 SLOPE = 1 / (1 + np.exp(-np.linspace(-3, 3, 24)))
 
 
+def shares_of(
+    table: np.ndarray, prior: np.ndarray, variance: float, ordered: int = 0
+) -> np.ndarray:
+    """The class shares of a single table."""
+    (shares,) = class_shares([NoisyTable(table, variance, ordered)], prior)
+    return shares
+
+
 def test_large_counts_keep_their_shares_and_noise_gives_those_of_all_rows() -> None:
     table = np.array([[9000.0, 1000.0], [2000.0, 8000.0], [5000.0, 5000.0]])
-    clear = class_shares(table, PRIOR, variance=2.0)
+    clear = shares_of(table, PRIOR, variance=2.0)
     assert clear == pytest.approx(table / table.sum(axis=1, keepdims=True), abs=0.01)
-    unclear = class_shares(table, PRIOR, variance=1e12)
+    unclear = shares_of(table, PRIOR, variance=1e12)
     assert unclear == pytest.approx(np.tile(PRIOR, (3, 1)), abs=0.05)
     assert np.ptp(unclear, axis=0) == pytest.approx(0, abs=1e-3), "no value differs"
 
@@ -32,7 +40,7 @@ def test_large_counts_keep_their_shares_and_noise_gives_those_of_all_rows() -> N
 def test_a_value_with_counts_below_zero_has_the_shares_of_all_rows(counts: list[float]) -> None:
     """A count below zero is noise, of whichever class it is."""
     table = np.array([counts, [400.0, 600.0], [600.0, 400.0]])
-    shares = class_shares(table, np.array([0.5, 0.5]), variance=50.0**2)
+    shares = shares_of(table, np.array([0.5, 0.5]), variance=50.0**2)
     assert shares[0] == pytest.approx([0.5, 0.5], abs=0.02)
 
 
@@ -43,7 +51,7 @@ def test_values_without_rows_have_the_shares_of_all_rows() -> None:
         counts = np.outer(np.repeat([1000.0, 0.0], [10, 10]), prior)
         rows = np.vstack([counts, [0.0, 0.0]])  # the last value has no order, as NULL has none
         noisy = rows + random.laplace(0, 6, rows.shape)
-        found.append(class_shares(noisy, prior, 2 * 6.0**2, ordered=20)[:, 1])
+        found.append(shares_of(noisy, prior, 2 * 6.0**2, ordered=20)[:, 1])
     near, far, unordered = (np.mean(found, axis=0)[part] for part in (slice(10), slice(10, 20), 20))
     assert near == pytest.approx(0.05, abs=0.01)
     assert far.max() < 0.07, "0.13 if empty values were taken to have rows"
@@ -63,7 +71,7 @@ def test_ordered_values_borrow_from_their_neighbours(
         noisy = counts + random.laplace(0, scale, counts.shape)
         for ordered in errors:
             in_order = len(share) if ordered else 0
-            found = class_shares(noisy, np.array([0.5, 0.5]), 2 * scale**2, in_order)
+            found = shares_of(noisy, np.array([0.5, 0.5]), 2 * scale**2, in_order)
             errors[ordered] += float(np.abs(found[:, 1] - share).mean())
     assert errors[True] < most * errors[False]
 
@@ -76,27 +84,31 @@ def test_shares_are_shares_whatever_the_noise(data: st.DataObject) -> None:
     table = np.array([data.draw(counts) for _ in range(values)], dtype=np.float64)
     prior = np.full(classes, 1 / classes)
     ordered = data.draw(st.integers(0, values))
-    found = class_shares(table, prior, data.draw(st.floats(0.1, 1e12)), ordered)
+    found = shares_of(table, prior, data.draw(st.floats(0.1, 1e12)), ordered)
     assert found.shape == table.shape
     assert np.isfinite(found).all()
     assert (found > 0).all()
     assert found.sum(axis=1) == pytest.approx(1)
 
 
-def test_shares_of_many_classes_are_estimated_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks bound the memory, and change no share."""
-    table = np.random.default_rng(0).poisson(20, (7, 5)).astype(np.float64)
-    prior = table.sum(axis=0) / table.sum()
+def test_shares_are_estimated_in_groups_and_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups of tables and blocks of classes bound the memory, and change no share."""
+    random = np.random.default_rng(0)
+    tables = [
+        NoisyTable(random.poisson(mean, (values, 5)).astype(np.float64), 9.0 + values, ordered)
+        for values, mean, ordered in ((7, 20, 4), (2, 90, 0), (5, 2, 5))
+    ]
+    prior = np.arange(1, 6) / 15
 
-    def found(variance: float) -> tuple[np.ndarray, np.ndarray]:
-        around = shares_around(table, np.tile(prior, (7, 1)), variance)
-        return class_shares(table, prior, variance, 4), around
+    def found() -> list[np.ndarray]:
+        priors = [np.tile(prior, (len(table.counts), 1)) for table in tables]
+        return class_shares(tables, prior) + shares_around(tables, priors)
 
-    together = found(9.0)
+    together = found()
     monkeypatch.setattr(shares_module, "AT_ONCE", 1)
     shares_module._class_shares.cache_clear()
-    for whole, by_block in zip(together, found(9.0), strict=True):
-        np.testing.assert_allclose(by_block, whole, rtol=1e-12)
+    for whole, by_block in zip(together, found(), strict=True):
+        np.testing.assert_allclose(by_block, whole, rtol=1e-11)
 
 
 @pytest.mark.parametrize("values", [20, 100, 1000])
@@ -105,7 +117,7 @@ def test_noise_alone_is_not_taken_for_rows(values: int, rows: float) -> None:
     """A cell of noise is best explained by rows of one class, but hardly any value has so many."""
     random, prior = np.random.default_rng(3), np.array([0.5, 0.5])
     noisy = random.poisson(rows / 2, (values, 2)) + random.laplace(0, 5.0, (values, 2))
-    share = class_shares(noisy, prior, 2 * 5.0**2)[:, 1]
+    share = shares_of(noisy, prior, 2 * 5.0**2)[:, 1]
     assert np.log(share / (1 - share)).std() < 0.25, "1 if any number of rows were as likely"
 
 
@@ -117,5 +129,5 @@ def test_a_few_values_may_hold_nearly_all_rows(rows: int) -> None:
     noisy = random.laplace(0, scale, (1000, 2))
     noisy[:2] += [[0.85 * rows, 0.15 * rows], [0.15 * rows, 0.85 * rows]]
     noisy += (rows - noisy.sum(axis=0)) / 1000
-    found = class_shares(noisy, prior, 2 * scale**2)[:2, 1]
+    found = shares_of(noisy, prior, 2 * scale**2)[:2, 1]
     assert found == pytest.approx([0.15, 0.85], abs=0.1)

@@ -14,9 +14,11 @@ from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.postprocess.class_shares import (
     OFFSETS,
     WIDTHS,
+    NoisyTable,
     _averaged,
     _log_likelihood,
     _share,
+    _Values,
     class_shares,
 )
 from dpforest_duckdb.postprocess.curves import (
@@ -32,7 +34,8 @@ from dpforest_duckdb.postprocess.newton_steps import STEP_WIDTHS, StepWidths, st
 def likelihoods(counts: Floats, variance: float) -> tuple[Floats, Floats]:
     """The log-likelihood `[1, value, offset]` and the share `[1, offset]` of the second class."""
     grid = _share(OFFSETS)[None]
-    return _log_likelihood(counts, slice(1, 2), grid[:, None], variance), grid
+    values = _Values.of([NoisyTable(counts, variance)])
+    return _log_likelihood(values, slice(1, 2), grid[:, None]), grid
 
 
 def by_fine_grid(likelihood: Floats, degree: int) -> tuple[float, Floats]:
@@ -88,7 +91,8 @@ def test_a_slope_that_noise_hides_in_single_values_is_found() -> None:
     for _ in range(10):
         counts = 60 * np.stack([1 - share, share], axis=1) + random.laplace(0, 15, (32, 2))
         for ordered in errors:
-            found = class_shares(counts, np.array([0.5, 0.5]), 450.0, ordered)
+            table = NoisyTable(counts, 450.0, ordered)
+            (found,) = class_shares([table], np.array([0.5, 0.5]))
             errors[ordered] += float(np.abs(found[:, 1] - share).mean()) / 10
     assert errors[32] < 0.5 * errors[0]
 
@@ -106,7 +110,8 @@ def test_counts_of_a_very_large_epsilon_divide_nothing_by_zero() -> None:
     for variance in (3.4e13, 1e-6):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            shares = class_shares(counts, np.full(3, 1 / 3), variance, ordered=33)
+            table = NoisyTable(counts, variance, ordered=33)
+            (shares,) = class_shares([table], np.full(3, 1 / 3))
         assert np.isfinite(shares).all()
         assert (shares.argmax(axis=1)[[11, 21, 32]] == [0, 1, 2]).all()
 
@@ -139,7 +144,8 @@ def test_classes_together_have_the_curves_of_each_alone() -> None:
     for scale in (1e3, 1e7):
         counts = -scale * random.random((11, 5))
         grid = np.tile(_share(OFFSETS), (5, 1))
-        likelihood = _log_likelihood(counts, slice(0, 5), grid[:, None], 1.0)
+        values = _Values.of([NoisyTable(counts, 1.0)])
+        likelihood = _log_likelihood(values, slice(0, 5), grid[:, None])
         together = curves(likelihood, OFFSETS, grid)
         for label in range(5):
             alone = curves(likelihood[[label]], OFFSETS, grid[[label]])
