@@ -133,14 +133,12 @@ def _trees(tables: ChildTables, model: Model) -> list[Tree]:
 
     Rows whose root has a value that the domain does not describe get the shares of all rows.
     """
-    odds = np.stack([child.start for child in model.children])
-    totals, noise = tables.totals, tables.noise_of_totals
-    grown = [_tree(tables.domain, tables.roots, totals, noise, odds, model.otherwise)]
+    odds, totals, noise = model.odds, tables.totals, tables.noise_of_totals
+    grown = [_tree(tables.domain, tables.roots, totals, noise, odds.start, model.otherwise)]
     for number, place in enumerate(model.places):
         path = [*tables.roots, tables.attributes[place]]
-        added = np.stack([child.added[number] for child in model.children])
         counts, noise = tables.counts[place], tables.noise[place]
-        grown.append(_tree(tables.domain, path, counts, noise, added))
+        grown.append(_tree(tables.domain, path, counts, noise, odds.added[number]))
     return grown
 
 

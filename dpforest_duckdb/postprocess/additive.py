@@ -12,7 +12,7 @@ maximum-likelihood model; where they repeat each other, naive Bayes is as good.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from dpforest_duckdb.arrays import Floats
 
+AT_ONCE = 2**17  # figures of made-up rows that are fitted together
 ROWS = 4000  # made-up rows; more change less than the noise of counts does
 SWEEPS = 3  # over all attributes; more fit the noise of the released shares
 MARGINS = 8  # sweeps over the two margins of a table
@@ -30,49 +31,61 @@ _MIDDLES = (np.arange(ROWS) + 0.5) / ROWS
 
 @dataclass(frozen=True)
 class Odds:
-    """Log-odds of a row's classes: `start[class]` plus `added[attribute][value, class]`."""
+    """Log-odds of a row's classes: `start[child, class]` plus `added[attribute][child, value,
+    class]`.
+    """
 
     start: Floats
     added: list[Floats]
 
 
 def naive_bayes(prior: Floats, shares: Sequence[Floats], weights: Sequence[Floats]) -> Odds:
-    """Naive Bayes from P(class), P(class | value) `[value, class]` and P(value), per attribute.
+    """Naive Bayes within each child, from P(class) `[child, class]` and, per attribute,
+    P(class | value) `[child, value, class]` and P(value) `[child, value]`.
 
     For two classes the sum is shifted and scaled (`calibration`).
     """
     added = [
-        np.log(np.maximum(share, LEAST)) - np.log(np.maximum(weight @ share / weight.sum(), LEAST))
+        np.log(np.maximum(share, LEAST)) - np.log(np.maximum(_mean(share, weight), LEAST))
         for share, weight in zip(shares, weights, strict=True)
     ]
-    if len(prior) > 2:
+    if prior.shape[1] > 2:
         return Odds(np.log(prior), added)
-    sums = [odds[:, 1] - odds[:, 0] for odds in added]
+    sums = [odds[..., 1] - odds[..., 0] for odds in added]
     start, slope = calibration(prior, sums, shares, weights)
     halves = np.array([-0.5, 0.5])
-    return Odds(start * halves, [slope * odds[:, None] * halves for odds in sums])
+    scaled = [(slope[:, None] * odds)[..., None] * halves for odds in sums]
+    return Odds(start[:, None] * halves, scaled)
+
+
+def _mean(share: Floats, weight: Floats) -> Floats:
+    """The mean share of each class, `[child, 1, class]`."""
+    mean: Floats = weight[:, None] @ share / weight.sum(axis=1)[:, None, None]
+    return mean
 
 
 def calibration(
     prior: Floats, added: Sequence[Floats], shares: Sequence[Floats], weights: Sequence[Floats]
-) -> tuple[float, float]:
-    """The shift and the scale of a sum of two classes' log-odds that fit its means and variances
-    within the classes.
+) -> tuple[Floats, Floats]:
+    """The shift and the scale `[…]` of a sum of two classes' log-odds that fit its means and
+    variances within the classes.
 
-    `added[value]` are what an attribute adds, the others as for `naive_bayes`. If the sum were
-    Gaussian, with means m1 and m0 and variance v, the log-odds would be those of all rows +
-    (m1 - m0)/v · (sum - middle).
+    `added[…, value]` are what an attribute adds, the others as for `naive_bayes`, with children or
+    without. If the sum were Gaussian, with means m1 and m0 and variance v, the log-odds would be
+    those of all rows + (m1 - m0)/v · (sum - middle).
     """
-    mean, variance = np.zeros(2), np.zeros(2)
+    mean, variance = np.zeros(prior.shape), np.zeros(prior.shape)
     for odds, share, weight in zip(added, shares, weights, strict=True):
-        within = weight[:, None] * share
-        within /= within.sum(axis=0)
-        center = odds @ within
+        within = weight[..., None] * share
+        within /= within.sum(axis=-2, keepdims=True)
+        center = (odds[..., None] * within).sum(axis=-2)
         mean += center
-        variance += ((odds[:, None] - center) ** 2 * within).sum(axis=0)
-    apart = mean[1] - mean[0]
-    slope = min(1.0, float(apart / (variance @ prior + 1e-9))) if apart > 0 else 1.0
-    return float(np.log(prior[1] / prior[0]) - slope * mean.mean()), slope
+        variance += ((odds[..., None] - center[..., None, :]) ** 2 * within).sum(axis=-2)
+    apart = mean[..., 1] - mean[..., 0]
+    fitting = np.minimum(apart / ((variance * prior).sum(axis=-1) + 1e-9), 1)
+    slope: Floats = np.where(apart > 0, fitting, 1)
+    shift: Floats = np.log(prior[..., 1] / prior[..., 0]) - slope * mean.mean(axis=-1)
+    return shift, slope
 
 
 def iterative_proportional_fit(
@@ -84,70 +97,111 @@ def iterative_proportional_fit(
     as many of them as its frequency says. Every value gets one more row, with its released shares,
     so that none is without rows. Log-odds are against the first class.
     """
-    made, rows = _made_up_rows(weights)
-    codes = [each.code for each in made]
-    wanted = [np.maximum(share, LEAST).T for share in shares]
-    added = [target / prior[:, None] for target in wanted]  # factors of the odds, until the end
-    odds = np.log(prior)[:, None] + sum(
-        np.log(part).take(code, axis=1) for part, code in zip(added, codes, strict=True)
+    children, classes = prior.shape
+    at_once = max(1, AT_ONCE // (ROWS * classes))
+    added = [np.empty(share.shape) for share in shares]
+    for first in range(0, children, at_once):
+        some = slice(first, first + at_once)
+        fitted = _fitted(
+            prior[some], [share[some] for share in shares], [weight[some] for weight in weights]
+        )
+        for part, odds in zip(added, fitted, strict=True):
+            part[some] = _against_first(odds)
+    return Odds(_against_first(np.log(prior)), added)
+
+
+def _fitted(prior: Floats, shares: Sequence[Floats], weights: Sequence[Floats]) -> Iterator[Floats]:
+    """What attributes add `[child, value, class]`, fitted to made-up rows of all children.
+
+    Places are numbers of a child and a value.
+    """
+    columns, child, rows = _made_up_rows(weights)
+    classes = prior.shape[1]
+    released = [share.reshape(-1, classes).T for share in shares]  # `[class, place]`
+    wanted = [np.maximum(share, LEAST) for share in released]
+    ahead = [weight.shape[1] for weight in weights]
+    added = [  # factors of the odds
+        target / prior.T.repeat(values, axis=1)
+        for target, values in zip(wanted, ahead, strict=True)
+    ]
+    odds = np.log(prior).T.take(child, axis=1) + sum(
+        np.log(part).take(column.place, axis=1) for part, column in zip(added, columns, strict=True)
     )
     held = np.exp(odds - odds.max(axis=0))  # `[class, row]`: rows of each class
     held *= rows / held.sum(axis=0)
     for _ in range(SWEEPS):
-        for part, target, share, each in zip(added, wanted, shares, made, strict=True):
-            factor = target / np.maximum(each.sums(held, len(share)) + share.T, LEAST)
+        for part, target, share, column in zip(added, wanted, released, columns, strict=True):
+            factor = target / np.maximum(column.sums(held, share.shape[1]) + share, LEAST)
             part *= factor
             # all are inside: no check, which takes time
-            held *= factor.take(each.code, axis=1, mode="clip")
+            held *= factor.take(column.place, axis=1, mode="clip")
             held *= rows / held.sum(axis=0)
-    return Odds(_against_first(np.log(prior)), [_against_first(np.log(part).T) for part in added])
+    return (np.log(part).T.reshape(share.shape) for part, share in zip(added, shares, strict=True))
 
 
 @dataclass(frozen=True)
 class _Column:
-    """The values `code[row]` of an attribute in made-up rows, and the rows in their order."""
+    """The `place[row]` of made-up rows, of a child and a value of an attribute, and the rows in the
+    order of places.
+    """
 
-    code: NDArray[np.intp]
+    place: NDArray[np.intp]
     in_order: NDArray[np.intp]
 
     @cached_property
     def _runs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """The values that occur, and the first place of each in the order."""
-        times = np.bincount(self.code)
-        values = times.nonzero()[0]
-        return values, (times.cumsum() - times)[values]
+        """The places that occur, and where each begins in the order."""
+        times = np.bincount(self.place)
+        places = times.nonzero()[0]
+        return places, (times.cumsum() - times)[places]
 
-    def sums(self, figures: Floats, values: int) -> Floats:
-        """The sums `[class, value]` of `figures[class, row]`."""
-        found, (occur, first) = np.zeros((len(figures), values)), self._runs
+    def sums(self, figures: Floats, places: int) -> Floats:
+        """The sums `[class, place]` of `figures[class, row]`."""
+        found, (occur, first) = np.zeros((len(figures), places)), self._runs
         found[:, occur] = np.add.reduceat(figures.take(self.in_order, axis=1), first, axis=1)
         return found
 
 
-def _made_up_rows(weights: Sequence[Floats]) -> tuple[list[_Column], Floats]:
-    """Rows that differ, by attribute, and how often each occurs.
+def _made_up_rows(
+    weights: Sequence[Floats],
+) -> tuple[list[_Column], NDArray[np.intp], Floats]:
+    """Rows of each child that differ, by attribute; the child of each, and how often it occurs.
 
     All rows, once each, if there are more combinations of values than rows.
     """
-    codes = [made_up(number, weight) for number, weight in enumerate(weights)]
-    values = [int(code.max()) + 1 for code in codes]
-    if math.prod(values) > ROWS:
-        columns = [_Column(code, _places(number)) for number, code in enumerate(codes)]
-        return columns, np.ones(ROWS)
-    times = np.bincount(np.ravel_multi_index(tuple(codes), values))
+    children = np.arange(len(weights[0]))[:, None]
+    codes = [made_up(number, weight) for number, weight in enumerate(weights)]  # `[child, row]`
+    values = [weight.shape[1] for weight in weights]
+    combinations = math.prod(values)
+    if combinations > ROWS:
+        columns = [
+            _Column((children * size + code).ravel(), (children * ROWS + _places(number)).ravel())
+            for number, (code, size) in enumerate(zip(codes, values, strict=True))
+        ]
+        return columns, children.repeat(ROWS), np.ones(children.size * ROWS)
+    combined = children * combinations + np.ravel_multi_index(tuple(codes), values)
+    times = np.bincount(combined.ravel())
     seen = np.flatnonzero(times)
-    different = np.unravel_index(seen, values)
-    columns = [_Column(code, code.argsort(kind="stable")) for code in different]
-    return columns, times[seen].astype(np.float64)
+    child, *different = np.unravel_index(seen, (len(children), *values))
+    places = [child * size + code for code, size in zip(different, values, strict=True)]
+    return [_Column(place, _order_of(place)) for place in places], child, times[seen] * 1.0
+
+
+def _order_of(places: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The rows in the order of their places: NumPy sorts small integers much faster."""
+    return places.astype(np.min_scalar_type(places.max())).argsort(kind="stable")
 
 
 def made_up(number: int, weight: Floats) -> NDArray[np.intp]:
-    """The values of one attribute in the made-up rows, in another order for each attribute."""
-    inner = np.cumsum(weight)[:-1] / weight.sum()
+    """The values `[child, row]` of one attribute in the made-up rows, in another order for each
+    attribute. `weight[child, value]` are their frequencies.
+    """
+    children, values = weight.shape
+    inner = np.cumsum(weight, axis=1)[:, :-1] / weight.sum(axis=1, keepdims=True)
     first = np.searchsorted(_MIDDLES, inner, side="right")
-    rows = np.append(first, ROWS)
-    rows[1:] -= first
-    return np.repeat(np.arange(len(weight)), rows)[_order(number)]
+    rows = np.diff(first, axis=1, prepend=0, append=ROWS)
+    codes = np.tile(np.arange(values), children).repeat(rows.ravel())
+    return codes.reshape(children, ROWS).take(_order(number), axis=1)
 
 
 @cache
@@ -177,14 +231,15 @@ def without_interaction(root: Floats, other: Floats, weights: Floats) -> Floats:
     """
     total = (weights.sum(axis=-1)[..., None] * root).sum(axis=-2)[..., None, None, :]
     shares = _normed(root[..., None, :] * other[..., None, :, :] / _normed(total))
-    margins = [
-        (margin, weights.sum(axis=axis + 1)[..., None], axis)
+    parts = weights[..., None]
+    wanted = [  # rows of each class, by child and by value
+        (np.expand_dims(margin, axis) * parts.sum(axis=axis, keepdims=True), axis)
         for margin, axis in ((root, -2), (other, -3))
     ]
     for _ in range(MARGINS):
-        for margin, held, axis in margins:
-            expected = (shares * weights[..., None]).sum(axis=axis) / held
-            shares = _normed(shares * np.expand_dims(margin / expected, axis))
+        for rows, axis in wanted:
+            shares *= rows / (shares * parts).sum(axis=axis, keepdims=True)
+            shares /= shares.sum(axis=-1, keepdims=True)
     return shares
 
 

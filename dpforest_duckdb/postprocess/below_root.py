@@ -67,13 +67,13 @@ class ChildTables:
 
 @dataclass(frozen=True)
 class Model:
-    """Log-odds of each child, and `otherwise[class]` of rows in no child.
+    """Log-odds of the children, and `otherwise[class]` of rows in no child.
 
     `places` are those of the model's attributes among the tables' attributes.
     """
 
     places: tuple[int, ...]
-    children: tuple[Odds, ...]
+    odds: Odds
     otherwise: Floats
 
 
@@ -116,11 +116,8 @@ def models(tables: ChildTables) -> list[Model]:
     found = []
     for fit, places in fits:
         used = [shares[place] for place in places]
-        children = tuple(
-            fit(start, [each.of[child] for each in used], [each.parts[child] for each in used])
-            for child, start in enumerate(starts)
-        )
-        found.append(Model(tuple(places), children, np.log(prior)))
+        odds = fit(starts, [each.of for each in used], [each.parts for each in used])
+        found.append(Model(tuple(places), odds, np.log(prior)))
     return found
 
 

@@ -174,7 +174,8 @@ def weighted_sum(found: Evidence, weights: Sequence[float]) -> Sum:
     released tables, so this costs nothing.
     """
     added = [w * (a[:, 1] - a[:, 0]) for w, a in zip(weights, found.added, strict=True)]
-    start, slope = calibration(found.prior, added, found.shares, found.weight)
+    shift, scale = calibration(found.prior, added, found.shares, found.weight)
+    start, slope = float(shift), float(scale)
     spread = 0.0
     for values, weight in zip(added, found.weight, strict=True):
         spread += math.sqrt(weight @ (values - weight @ values) ** 2)
@@ -253,7 +254,7 @@ def _bin_means(scaled: Sequence[Sum], found: Evidence) -> Floats:
     It is that of made-up rows with the released frequencies of values, attribute by attribute. Bins
     without such a row have the middles.
     """
-    codes = [made_up(number, weight) for number, weight in enumerate(found.weight)]
+    codes = [made_up(number, weight[None])[0] for number, weight in enumerate(found.weight)]
     scores = [
         each.start + sum(added[code] for added, code in zip(each.added, codes, strict=True))
         for each in scaled

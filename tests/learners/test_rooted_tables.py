@@ -166,8 +166,10 @@ def test_fitted_log_odds_give_the_released_shares_where_attributes_are_independe
     ]
     loss = {}
     for way in (naive_bayes, iterative_proportional_fit):
-        found = way(true.mean(axis=0), marginal, weights)
-        odds = found.start + sum(found.added[a][grid[:, a]] for a in range(3))
+        found = way(
+            true.mean(axis=0)[None], [share[None] for share in marginal], [w[None] for w in weights]
+        )
+        odds = found.start[0] + sum(found.added[a][0][grid[:, a]] for a in range(3))
         loss[way.__name__] = float(-(true * np.log(shares_of(odds))).sum(axis=1).mean())
     entropy = float(-(true * np.log(true)).sum(axis=1).mean())
     assert loss["iterative_proportional_fit"] < entropy + 0.01
@@ -220,11 +222,11 @@ def test_models_of_few_attributes_have_those_that_say_most() -> None:
     assert whole.places == fitted.places == tuple(range(10))
     assert [model.places for model in few] == [(1,), (1, 5), (1, 5, 3, 6)]
     for model in few:
-        (alone,), (all_of_them,) = model.children, whole.children
-        ahead = alone.added[0][:, 1] - alone.added[0][:, 0]
+        (alone,) = model.odds.added[0]
+        ahead = alone[:, 1] - alone[:, 0]
         assert ahead[0] < -1 < 1 < ahead[1]
-        assert len(alone.added) == len(model.places)
-        assert len(all_of_them.added) == 10
+        assert len(model.odds.added) == len(model.places)
+        assert len(whole.odds.added) == 10
     assert len(models(informative([10, 300]))) == 3, "two attributes are all"
 
 
@@ -260,7 +262,7 @@ def test_a_model_of_few_attributes_reads_these_and_the_roots_alone(
 def test_models_below_two_roots_learn_what_neither_root_shows_alone() -> None:
     found = models(exclusive_or())
     for model in found:
-        ahead = [own.start[1] - own.start[0] for own in model.children]
+        ahead = (model.odds.start[:, 1] - model.odds.start[:, 0]).tolist()
         assert [odds > 1.5 for odds in ahead] == [False, True, True, False]
         assert [odds < -1.5 for odds in ahead] == [True, False, False, True]
 
