@@ -24,7 +24,7 @@ from dpforest_duckdb.postprocess.curves import curves
 from dpforest_duckdb.postprocess.noisy_exponential import NoisyExponential
 
 OFFSETS = np.linspace(-6, 6, 241)  # log-odds of a value minus those of all rows
-FEWER_OFFSETS = OFFSETS[::3]
+STEP = 3  # every third of these is enough for shares around given ones
 WIDTHS = (0.1, 0.3, 0.8, 1.6, 3.0)  # standard deviations of offsets of independent values
 STEPS = (0.8, 1.6, 3.0)  # the same, if values between cuts are equal
 LEAST_LIKELY = 1e-100  # floor of a likelihood relative to the largest
@@ -130,7 +130,7 @@ def shares_around(tables: Sequence[NoisyTable], priors: Sequence[Floats]) -> lis
     stay at the prior where counts hold only noise.
     """
     found, left = list[Floats](), list(priors)
-    for some in _groups(tables, len(FEWER_OFFSETS)):
+    for some in _groups(tables, len(OFFSETS[::STEP])):
         values, prior = _Values.of(some), np.concatenate(left[: len(some)])
         left = left[len(some) :]
         shares = _around(values, prior)
@@ -139,8 +139,8 @@ def shares_around(tables: Sequence[NoisyTable], priors: Sequence[Floats]) -> lis
 
 
 def _around(values: _Values, prior: Floats) -> Floats:
-    shares, offsets = np.empty(values.counts.shape), FEWER_OFFSETS
-    mass = _normal_masses(offsets, WIDTHS)
+    shares, offsets = np.empty(values.counts.shape), OFFSETS[::STEP]
+    mass = _normal_masses(WIDTHS, STEP)
     for labels in _blocks(values, len(offsets)):
         share = np.clip(prior.T[labels], 1e-4, 1 - 1e-4)
         odds = np.log(share / (1 - share))  # `[class, cell]`
@@ -363,9 +363,9 @@ def _averaged(
     """The posterior mean share of each value in order, averaged over the models.
 
     `alone` are the log evidence and the mean shares `[value, width]` of values that do not depend
-    on each other. `along` are the log
-    evidence `[curve]` and the mean shares `[value, curve]` of curves. Before the counts are seen,
-    each curve is as likely as all models without curves together.
+    on each other. `along` are the log evidence `[curve]` and the mean shares `[value, curve]` of
+    curves. Before the counts are seen, each curve is as likely as all models without curves
+    together.
     """
     values, (evidence, means) = len(likelihood), alone
     worth = evidence.sum(axis=0) - np.log(len(WIDTHS))
@@ -396,7 +396,7 @@ def _segments(likelihood: Floats, grid: Floats, widths: tuple[float, ...]) -> tu
 
     `likelihood[…, segment, share]` are those of the shares `grid[…, share]`.
     """
-    prior = _normal_masses(OFFSETS, widths)
+    prior = _normal_masses(widths)
     top = likelihood.max(axis=-1, keepdims=True)
     likely = np.exp(likelihood - top)
     total = likely @ prior.T + TINY
@@ -405,9 +405,12 @@ def _segments(likelihood: Floats, grid: Floats, widths: tuple[float, ...]) -> tu
     return evidence, mean
 
 
-def _normal_masses(offsets: Floats, widths: tuple[float, ...]) -> Floats:
-    """The masses `[width, offset]` of normal distributions at offsets, which sum to 1."""
-    masses = np.exp(-((offsets / np.array(widths)[:, None]) ** 2) / 2)
+@cache
+def _normal_masses(widths: tuple[float, ...], step: int = 1) -> Floats:
+    """The masses `[width, offset]` of normal distributions, which sum to 1, at every `step`th of
+    OFFSETS.
+    """
+    masses = np.exp(-((OFFSETS[::step] / np.array(widths)[:, None]) ** 2) / 2)
     normed: Floats = masses / masses.sum(axis=1, keepdims=True)
     return normed
 
