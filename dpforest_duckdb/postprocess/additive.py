@@ -184,7 +184,8 @@ def _made_up_rows(
     seen = np.flatnonzero(times)
     child, *different = np.unravel_index(seen, (len(children), *values))
     places = [child * size + code for code, size in zip(different, values, strict=True)]
-    return [_Column(place, _order_of(place)) for place in places], child, times[seen] * 1.0
+    columns = [_Column(place, _order_of(place)) for place in places]
+    return columns, child, times[seen].astype(np.float64)
 
 
 def _order_of(places: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -90,33 +90,60 @@ def _shares_of_group(tables: Sequence[NoisyTable], prior: Floats) -> list[Floats
         share = np.clip(prior[labels], 1e-4, 1 - 1e-4)
         grids = _share(np.log(share / (1 - share))[:, None] + OFFSETS)
         likelihoods = _log_likelihood(values, labels, grids[:, None])
-        alone = _segments(likelihoods, grids, WIDTHS)  # each value is one segment
-        for table, shares, own in zip(tables, found, values.of_tables, strict=True):
-            evidence, means = (figure[:, own] for figure in alone)
-            shares[:, labels] = _mixed(table.ordered, likelihoods[:, own], grids, (evidence, means))
+        evidence, means = _segments(likelihoods, grids, WIDTHS)  # each value is one segment
+        by_table = [likelihoods[:, own] for own in values.of_tables]
+        along = _curves_of(tables, by_table, grids)
+        for number, own in enumerate(values.of_tables):
+            alone = evidence[:, own], means[:, own]
+            shares = _mixed(by_table[number], grids, alone, along[number])
+            found[number][:, labels] = shares
     return [_completed(shares) for shares in found]
 
 
+def _curves_of(
+    tables: Sequence[NoisyTable], likelihoods: Sequence[Floats], grids: Floats
+) -> list[tuple[Floats, Floats]]:
+    """The curves of each table's values in order.
+
+    Tables with as many such values are estimated together, as if each had classes of its own.
+    """
+    found = dict[int, tuple[Floats, Floats]]()
+    for ordered in {table.ordered for table in tables}:
+        alike = [number for number, table in enumerate(tables) if table.ordered == ordered]
+        in_order = np.concatenate([likelihoods[number][:, :ordered] for number in alike])
+        figures = curves(in_order, OFFSETS, np.tile(grids, (len(alike), 1)))
+        by_table = (np.split(figure, len(alike)) for figure in figures)
+        for number, evidence, means in zip(alike, *by_table, strict=True):
+            found[number] = evidence, means
+    return [found[number] for number in range(len(tables))]
+
+
 def _mixed(
-    ordered: int, likelihoods: Floats, grids: Floats, alone: tuple[Floats, Floats]
+    likelihoods: Floats,
+    grids: Floats,
+    alone: tuple[Floats, Floats],
+    along: tuple[Floats, Floats],
 ) -> Floats:
     """The posterior mean shares `[value, class]` of a table, averaged over all models.
 
-    The first values are `ordered`. `likelihoods[class, value, share]` are those of the shares
-    `grids[class, share]`. `alone` are the log evidence and the mean shares `[class, value, width]`
-    of values that do not depend on each other.
+    `likelihoods[class, value, share]` are those of the shares `grids[class, share]`. `alone` are
+    the log evidence and the mean shares `[class, value, width]` of values that do not depend on
+    each other. `along` are the log evidence `[class, curve]` and the mean shares `[class, value,
+    curve]` of curves, for the first values.
     """
     evidence, means = alone
+    worths, curved = along
     # values without order differ as widely as all values of the attribute do
     by_width = np.stack([_weights(worth)[0] for worth in evidence.sum(axis=1)])
     shares = (means @ by_width[:, :, None])[..., 0]
-    if ordered:
-        in_order = likelihoods[:, :ordered]
-        worths, curved = curves(in_order, OFFSETS, grids)
+    if ordered := curved.shape[1]:
         for number, grid in enumerate(grids):
-            along = worths[number], curved[number]
-            own = evidence[number, :ordered], means[number, :ordered]
-            shares[number, :ordered] = _averaged(in_order[number], grid, own, along)
+            shares[number, :ordered] = _averaged(
+                likelihoods[number, :ordered],
+                grid,
+                (evidence[number, :ordered], means[number, :ordered]),
+                (worths[number], curved[number]),
+            )
     return shares.T
 
 
