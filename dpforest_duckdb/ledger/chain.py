@@ -126,15 +126,6 @@ class Chain:
         )
         return next(caps, None)
 
-    def cap(self, budget_id: str) -> Cap | None:
-        """The present cap of a budget, or None."""
-        caps = (
-            entry
-            for entry in reversed(self.entries)
-            if isinstance(entry, Cap) and entry.holder.budget_id == budget_id
-        )
-        return next(caps, None)
-
     def released(self, forest: str, runs: Collection[int] | None = None) -> bool:
         """Whether a private run, one of `runs` if they are given, released the forest with this
         hash.
