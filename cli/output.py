@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from dpforest_duckdb.ledger.accounts import AnyAccount
     from dpforest_duckdb.model.forest import Forest
+
+
+Paragraph = tuple[str, list[str]]  # a heading, and the lines below it
 
 
 def tell(text: object) -> None:
@@ -123,15 +126,15 @@ def show_table(
     rows: Sequence[Sequence[object]],
     *,
     title: str | None = None,
-    named: bool = False,
     between: str = "",
+    narrow: Callable[[], list[Paragraph]] | None = None,
 ) -> None:
     """Print rows under headings on stdout, in full.
 
     If stdout is a terminal that is too narrow for the table, each row becomes a paragraph: the
-    column `title` (by default the first) on a line of its own, and the others below it. If `named`,
-    the heading of that column is printed too. Its text is cut only before `between`, if that is
-    given and the part between two of them fits on a line.
+    column `title` (by default the first) on a line of its own, and the others below it. `narrow`
+    gives other paragraphs instead. The first line of a paragraph is cut only before `between`, if
+    that is given and the part between two of them fits on a line.
     """
     texts = [[cell(value) for value in row] for row in rows]
     numeric = [
@@ -149,8 +152,9 @@ def show_table(
         for line in capture.get().splitlines():
             print(line.rstrip())
         return
-    for row in texts:
-        for line in _paragraph(headings, row, title or headings[0], named, between, console.width):
+    first = title or headings[0]
+    for head, below in narrow() if narrow else [_paragraph(headings, row, first) for row in texts]:
+        for line in _lines(one_line(head), [one_line(line) for line in below], between, console):
             console.print(line)
 
 
@@ -181,19 +185,19 @@ def _grid(headings: Sequence[str], rows: list[list[str]], numeric: list[bool]) -
     return grid
 
 
-def _paragraph(
-    headings: Sequence[str], row: list[str], title: str, named: bool, between: str, width: int
-) -> list[str]:
-    """A row as lines of at most `width` characters, cut between words, and see `show_table`."""
+def _paragraph(headings: Sequence[str], row: list[str], title: str) -> Paragraph:
+    """A row in words: its title, and below it the other columns with their headings."""
     texts = dict(zip(headings, row, strict=True))
     first = texts.pop(title)
-    if named:
-        first = f"{title}: {first}"
-    rest = ", ".join(f"{name} {text}" for name, text in texts.items() if text)
-    return [
-        *_cut(first or title, between, width),
-        *textwrap.wrap(rest, width, initial_indent="  ", subsequent_indent="  "),
-    ]
+    return first or title, [", ".join(f"{name} {text}" for name, text in texts.items() if text)]
+
+
+def _lines(head: str, below: list[str], between: str, console: Console) -> list[str]:
+    """A paragraph as lines that fit the console, cut between words, and see `show_table`."""
+    lines, hanging = _cut(head, between, console.width), "    " if len(below) > 1 else "  "
+    for text in below:
+        lines += textwrap.wrap(text, console.width, initial_indent="  ", subsequent_indent=hanging)
+    return lines
 
 
 def _cut(text: str, between: str, width: int) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from dpforest_duckdb.cli.output import emit, say, show_table, tell
@@ -9,6 +10,7 @@ from dpforest_duckdb.domain.names import listed
 from dpforest_duckdb.errors import one_line
 
 if TYPE_CHECKING:
+    from dpforest_duckdb.cli.output import Paragraph
     from dpforest_duckdb.domain import Attribute
     from dpforest_duckdb.privacy.plan import PlannedQuery
     from dpforest_duckdb.recipes.branches import Branch
@@ -149,10 +151,29 @@ def _planned(run: Run) -> list[tuple[Request, PlannedQuery]]:
 def _show_queries(run: Run, found: list[Branch]) -> None:
     if found:
         lines = [*_count_lines(run), *(line for branch in found for line in _branch_lines(branch))]
-        show_table(("noisy rows", "recipe", *COLUMNS), lines, named=True)
+        headings = ("noisy rows", "recipe", *COLUMNS)
+        show_table(headings, lines, narrow=lambda: _paragraphs(lines))
         return
     ends = [((query, phase), (query, phase)) for phase, query in _planned(run)]
-    show_table(COLUMNS, [_query_line(each, run.recipe) for each in ends])
+    table = [_query_line(each, run.recipe) for each in ends]
+    show_table(COLUMNS, table, narrow=lambda: [(line[0], [_in_words(line)]) for line in table])
+
+
+def _paragraphs(lines: list[list[str]]) -> list[Paragraph]:
+    """The queries of a plan in a narrow terminal: a paragraph for each range of noisy rows."""
+    return [
+        (
+            f"{rows} {'number of ' if rows == 'any' else ''}noisy rows, {recipe}:",
+            [f"{query[2]}: {_in_words(query[2:])}" for query in queries],
+        )
+        for (rows, recipe), queries in groupby(lines, key=lambda line: (line[0], line[1]))
+    ]
+
+
+def _in_words(query: list[str]) -> str:
+    """What `_query_line` gives of a query, without its name."""
+    _, mechanism, cost, often, noise = query
+    return f"{mechanism}, {cost}, {often}{f', noise {noise}' if noise else ''}"
 
 
 def _explain(run: Run, found: list[Branch]) -> None:
@@ -221,7 +242,7 @@ def _with_delta(branches: list[Branch]) -> str:
     return f" δ is used with {rows} noisy rows; with other numbers it is debited, but not used."
 
 
-def _count_lines(run: Run) -> list[list[object]]:
+def _count_lines(run: Run) -> list[list[str]]:
     """A line for each query that counts the rows: all branches share them."""
     from dpforest_duckdb.privacy.plan import AGAIN, ROW_COUNTS
 
@@ -235,7 +256,7 @@ def _count_lines(run: Run) -> list[list[object]]:
     return lines
 
 
-def _branch_lines(branch: Branch) -> list[list[object]]:
+def _branch_lines(branch: Branch) -> list[list[str]]:
     """A line for each query of a branch but those that count the rows, which all branches share.
 
     It shows ranges where figures depend on the number of rows.
@@ -256,7 +277,7 @@ def _branch_lines(branch: Branch) -> list[list[object]]:
     ]
 
 
-def _query_line(ends: Ends, recipe: Recipe) -> list[object]:
+def _query_line(ends: Ends, recipe: Recipe) -> list[str]:
     """What is shown of a query, from its forms with the fewest and with the most rows."""
     (few, _), (many, _) = ends
     noise = [_rounded(recipe.learner.deviation(*end)) for end in ends]

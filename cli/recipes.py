@@ -9,9 +9,10 @@ import typer
 
 from dpforest_duckdb.cli import options
 from dpforest_duckdb.cli.output import emit, show_table, tell
-from dpforest_duckdb.cli.systems_page import systems_page, what_is_done
+from dpforest_duckdb.cli.systems_page import counted_from, systems_page, what_is_done
 
 if TYPE_CHECKING:
+    from dpforest_duckdb.cli.output import Paragraph
     from dpforest_duckdb.domain import Domain
     from dpforest_duckdb.privacy.plan import Plan
     from dpforest_duckdb.recipes.recipe import Recipe
@@ -51,19 +52,7 @@ def recipes(
     elif markdown:
         print(systems_page(facts), end="")
     elif name is None:
-        words = {True: "yes", False: "NO", None: "-"}
-        show_table(
-            ("recipe", "title", "year", "private as published", "private", "repair"),
-            [
-                [
-                    *(fact[key] for key in ("name", "title", "year")),
-                    words[fact["private_as_published"]],
-                    words[fact["private"]],
-                    fact["rigorous_repair"] or fact["one_form_because"],
-                ]
-                for fact in facts
-            ],
-        )
+        _show_all(facts)
     else:
         _show(chosen[0], facts[0], epsilon)
 
@@ -145,6 +134,32 @@ def _domain(numbers: int, classes: int, upper: int) -> Domain:
     return Domain(tuple(attributes), "c", labels).bind({**types, "c": VARCHAR})
 
 
+def _show_all(facts: list[dict[str, Any]]) -> None:
+    words = {True: "yes", False: "NO", None: "-"}
+    rows = [
+        [
+            *(fact[key] for key in ("name", "title", "year")),
+            words[fact["private_as_published"]],
+            words[fact["private"]],
+            fact["rigorous_repair"] or fact["one_form_because"],
+        ]
+        for fact in facts
+    ]
+    show_table(
+        ("recipe", "title", "year", "private as published", "private", "repair"),
+        rows,
+        narrow=lambda: [_in_words(*row) for row in rows],
+    )
+
+
+def _in_words(
+    name: str, title: str, year: int, published: str, private: str, repair: str
+) -> Paragraph:
+    """A recipe in a narrow terminal: whether it is private, then its repair."""
+    before = "" if published == "-" else f" (as published: {published})"
+    return f"{name}: {title}, {year}", [f"private: {private}{before}. {repair}"]
+
+
 def _show(recipe: Recipe, facts: dict[str, Any], epsilon: str) -> None:
     from dpforest_duckdb.privacy.amounts import nano_epsilon
 
@@ -158,9 +173,7 @@ def _show(recipe: Recipe, facts: dict[str, Any], epsilon: str) -> None:
         tell(f"one form   {recipe.only}")
     if facts["variants"]:
         tell(f"variants   {', '.join(facts['variants'])}")
-    for key, value in facts["pieces"].items():
-        shown = ", ".join(f"{k} by {v}" for k, v in value.items()) if key == "mechanisms" else value
-        tell(f"{key:<10} {shown}")
+    _show_pieces(facts["pieces"])
     tell("")
     tell(f"ε = {epsilon} on six categorical and two numeric attributes:")
     plan = _example(recipe, nano_epsilon(epsilon))
@@ -168,9 +181,27 @@ def _show(recipe: Recipe, facts: dict[str, Any], epsilon: str) -> None:
         ("query", "cost of one", "how often"),
         [[query.purpose, f"{query.measure} = {query.each}", query.often] for query in plan.queries],
     )
+    if recipe.adaptation.counts_rows:
+        tell(
+            "These are its queries with few rows; with more, it asks others. See those for your "
+            "table with dpforest train --dry-run."
+        )
+        tell("")
     if facts["lines"]:
         tell("The system line by line, and what is done here:")
         show_table(
             ("line", "source", "here"),
             [[line["step"], line["source"], what_is_done(line)] for line in facts["lines"]],
         )
+
+
+def _show_pieces(pieces: dict[str, Any]) -> None:
+    """The pieces of a recipe, one on a line."""
+    each = ", at most one for each attribute" if pieces["one_tree_per_attribute"] else ""
+    tell(f"rows       {pieces['rows']}")
+    tell(f"splits     {pieces['splits']}")
+    tell(f"trees      {pieces['trees']}{each}")
+    tell(f"depth      {pieces['depth']}{counted_from(pieces)}")
+    tell(f"leaf       {pieces['leaf']}")
+    for position, (purpose, how) in enumerate(pieces["mechanisms"].items()):
+        tell(f"{'' if position else 'queries':<10} {purpose} by {how}")

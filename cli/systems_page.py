@@ -84,11 +84,16 @@ def systems_page(facts: list[dict[str, Any]]) -> str:
         lines.append(
             f"- Rows per tree: {pieces['rows']}; splits: {pieces['splits']}; trees: "
             f"{pieces['trees']}; depth: {pieces['depth']}"
-            f"{', with the root at 1' if pieces['depth_of_root'] else ''}; "
+            f"{counted_from(pieces)}; "
             f"leaves give {pieces['leaf']}; queries: {queries}."
         )
         lines += _conformance(f["lines"])
     return "\n".join(lines) + "\n"
+
+
+def counted_from(pieces: dict[str, Any]) -> str:
+    """Where a recipe starts to count depth, if not with 0 at the root."""
+    return ", with the root at 1" if pieces["depth_of_root"] else ""
 
 
 def _conformance(lines: list[dict[str, str]]) -> list[str]:

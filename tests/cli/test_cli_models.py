@@ -103,6 +103,10 @@ def test_recipes() -> None:
     shown = dpforest("recipes", "dpdf").text
     for word in ("paper", "flaw", "repair", "Gini"):
         assert word in shown
+    assert "depth      5, with the root at 1" in shown
+    assert "one_tree_per_attribute" not in shown
+    assert "with few rows" not in shown
+    assert "These are its queries with few rows" in dpforest("recipes", "auto").text
     refused(dpforest("recipes", "dpfd"), "did you mean dpdf")
 
 

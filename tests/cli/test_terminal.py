@@ -101,7 +101,27 @@ def test_a_narrow_plan_says_what_its_numbers_of_rows_are(
 ) -> None:
     terminal(monkeypatch, 80)
     lines = plain(dpforest(*train(db, "--dry-run", "--name", "again")).out)
-    assert "noisy rows: any" in lines
+    start = lines.index("any number of noisy rows, auto:")
+    assert re.fullmatch(
+        r"  rows: discrete Laplace, ε = [\d.]+, once, noise [\d.,]+", lines[start + 1]
+    )
+    assert any(re.fullmatch(r"1 to [\d,]+ noisy rows, [a-z-]+:", line) for line in lines)
+    fixed = plain(dpforest(*train(db, "--dry-run", "--name", "x", "--recipe", "dpdf")).out)
+    assert "histogram" in fixed[fixed.index("Every query:") :]
+
+
+def test_a_narrow_list_of_recipes_says_in_words_which_are_private(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal(monkeypatch, 80)
+    lines = plain(dpforest("recipes").out)
+    assert lines[:2] == [
+        "auto: The default: one of six recipes, by the number of rows, 2026",
+        "  private: yes. It is this package's own.",
+    ]
+    at = lines.index("dpdf: DPDF (Fletcher & Islam), 2015")
+    assert lines[at + 1].startswith("  private: yes (as published: NO). Gini is weighted")
+    assert max(map(len, lines)) <= 80
 
 
 @pytest.mark.parametrize(
