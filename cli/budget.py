@@ -285,5 +285,7 @@ def _show(account: KeptAccount, budget: Budget) -> None:
             {"run": run.seq, **run.facts(), "protects": str(run.unit)} for run in budget.entries
         ]
         hidden = {"privacy_unit", "rows_per_unit", *(() if budget.spent_delta else ("delta",))}
+        if cap and all(run.unit == cap.unit for run in budget.entries):
+            hidden.add("protects")  # the cap says it
         shown = [name for name in rows[0] if name not in hidden]
         show_table(shown, [[row[name] for name in shown] for row in rows], title="time")
