@@ -106,13 +106,17 @@ class Domain:
             raise UsageError("--columns names no column: name some, or leave it out.")
         known = {fold(a.name) for a in self.attributes} | {fold(self.target)}
         known |= {fold(name) for name in self.identifiers}
+        remedies = {
+            "--columns": "declare its values, as in the file that dpforest domain prints",
+            "--exclude": "leave it out, because a column that is not declared is not used",
+        }
         for option, names in (("--columns", columns or ()), ("--exclude", exclude)):
             for name in names:
                 if fold(name) not in known:
                     near = hint(name, [a.name for a in self.attributes])
                     raise DpforestError(
-                        f'{option} names "{name}"{near}, which the domain does not: correct the '
-                        "name, or add the column to the file that dpforest domain prints."
+                        f'{option} names "{name}"{near}, which is not declared: correct the name, '
+                        f"or {remedies[option]}."
                     )
         if fold(self.target) in (fold(name) for name in exclude):
             raise DpforestError(

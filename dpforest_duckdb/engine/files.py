@@ -45,7 +45,10 @@ def matched(pattern: str | Path) -> tuple[Path, ...]:
     """
     text = str(pattern)
     if Path(text).is_dir():
-        raise DpforestError(f"{text} is a folder: name its files, such as {Path(text) / '*.csv'}.")
+        raise DpforestError(
+            f"{text} is a folder: name its files by a pattern in quotes, such as "
+            f"'{_pattern_for(Path(text))}'."
+        )
     names = [text] if Path(text).exists() else sorted(glob.glob(text, recursive=True))
     files = [Path(name).resolve() for name in names if Path(name).is_file()]
     if not files:
@@ -168,9 +171,9 @@ class CsvFiles:
             return found
         return [
             *found,
-            f'Semicolons separate the columns of "{self.name}", as where decimals have a comma: '
-            "numbers like 3,5 and dates like 31.01.2024 are read as NULL, so write 3.5 and "
-            "2024-01-31.",
+            f'The columns of "{self.name}" are separated by semicolons, which is usual where '
+            "decimals have a comma. Numbers like 3,5 and dates like 31.01.2024 are read as NULL: "
+            "write 3.5 and 2024-01-31 instead.",
         ]
 
     @contextmanager
@@ -185,6 +188,16 @@ class CsvFiles:
         _refuse_changed(self, self.headers, lambda: headers(self.files))
         with self.database.opened(self.files) as memory:
             yield memory.opened(table, "TABLE", Sql(" UNION ALL ".join(parts)))
+
+
+def _pattern_for(folder: Path) -> Path:
+    """A pattern of the data files in a folder or the folders in it, by their names."""
+    for place in ("", "*", "*/*"):
+        kinds = {_kind(file) for file in folder.glob(f"{place}/*" if place else "*")}
+        for kind, suffix in (("parquet", "*.parquet"), ("csv", "*.csv")):
+            if kind in kinds:
+                return folder / ("**" if place else "") / suffix
+    return folder / "*.csv"
 
 
 def _kind(file: Path) -> str:

@@ -26,7 +26,7 @@ def test_semicolons_in_a_header_get_a_note_about_decimal_commas(folder: Path) ->
     Path("de.csv").write_text("id;born;weight;ill\n1;31.01.2024;3,5;yes\n", encoding="utf-8")
     Path("en.csv").write_text("id,born,weight,ill\n1,2024-01-31,3.5,yes\n", encoding="utf-8")
     dates, fractions = ("--numeric", "born=1900-01-01:2030-01-01"), ("--numeric", "weight=0.0:9.0")
-    note = 'Note: Semicolons separate the columns of "de"'
+    note = 'Note: The columns of "de" are separated by semicolons'
     for file, declared, noted in (
         ("de.csv", dates, True),
         ("de.csv", fractions, True),

@@ -60,6 +60,22 @@ BAD: dict[str, tuple[tuple[str, ...], str, int]] = {
     ),
     "no domain": (("--db", "part-1.csv"), "pass --numeric, --categories and --classes", 2),
     "a folder": (("--db", ".", *DECLARED), "is a folder", 1),
+    "a folder of CSV files": (("--db", "claims", *DECLARED), "such as 'claims/**/*.csv'", 1),
+    "the name of a folder": (
+        ("--db", "claims/*/*.csv", *DECLARED, "--numeric", "year=2000:2030"),
+        "The names of folders are not read as columns",
+        1,
+    ),
+    "a column that is not declared": (
+        ("--db", "part-1.csv", *DECLARED, "--columns", "ill,who"),
+        "declare its values",
+        1,
+    ),
+    "an excluded column that is not declared": (
+        ("--db", "part-1.csv", *DECLARED, "--exclude", "who"),
+        "a column that is not declared is not used",
+        1,
+    ),
     "a file of another kind": (("--db", "people.xlsx", *DECLARED), "end in .parquet", 2),
     "a link to itself": (("--db", "loop.csv", *DECLARED), "no data file", 1),
     "a number and a date": (
@@ -130,6 +146,9 @@ BAD: dict[str, tuple[tuple[str, ...], str, int]] = {
 @some("name", BAD, keep=12)
 def test_bad_options_for_files_are_refused_before_the_debit(name: str, folder: Path) -> None:
     words, sentence, code = BAD[name]
+    claims = Path("claims/year=2024")
+    claims.mkdir(parents=True)
+    (claims / "a.csv").write_bytes(Path("part-1.csv").read_bytes())
     said = dpforest(*trained(*words, ledger=name != "no ledger"))
     text = refused(said, code=code)
     assert sentence in text
