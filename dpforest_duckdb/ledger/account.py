@@ -113,7 +113,8 @@ class Account(KeptAccount):
         """Spend on the table, committed before this returns; the run's number, in a tuple.
 
         Raises `BudgetError` or `DpforestError`, and spends nothing, if the cap does not allow the
-        run, the table is not the planned one, or its comment cannot be written.
+        run, the table is not the planned one, or its comment cannot be written. Warns with
+        `UnanchoredWarning` if the database is read-only.
         """
 
         def spend(chain: Chain, info: TableInfo) -> tuple[tuple[int, ...], Holder]:
@@ -125,6 +126,7 @@ class Account(KeptAccount):
             self._refuse_other_cap(info)
             holder = self._identify(chain, info)
             self._refuse_unanchored(chain.cap(holder.budget_id), info)
+            self._warn_if_read_only()
             return (chain.debit(holder, charge),), holder
 
         return self._enter(spend)
@@ -307,6 +309,15 @@ class Account(KeptAccount):
             raise BudgetError(
                 f'Refused: table "{self.info.display}" has a cap, and its database is read-only, '
                 "so a debit cannot be recorded in it: open the database for writing."
+            )
+
+    def _warn_if_read_only(self) -> None:
+        if not self.writable:
+            warn(
+                f'The database of table "{self.info.display}" is read-only, so only the ledger '
+                f"{self.ledger.path} has this debit: keep it, because runs with another ledger do "
+                "not count it.",
+                UnanchoredWarning,
             )
 
     def _refuse_read_only(self) -> None:
