@@ -108,7 +108,7 @@ def evaluate(
 def _say_if_not_private(found: Evaluation) -> None:
     if found.reasons:
         say(
-            f"These figures are not private, so do not publish them: {' '.join(found.reasons)} Pass"
+            f"These figures are not private, so do not publish them. {' '.join(found.reasons)} Pass"
             " --unseen if the model never saw these rows."
         )
     elif not found.private:

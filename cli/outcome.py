@@ -14,15 +14,21 @@ import typer
 
 from dpforest_duckdb.cli.output import say
 from dpforest_duckdb.errors import (
+    STAYS,
     DpforestError,
     NotPrivateWarning,
+    UnanchoredWarning,
     UnrecordedWarning,
     UsageError,
     one_line,
 )
 
 OFTEN_VARIABLES = ("db", "domain", "ledger", "out", "temp_dir", "dataset", "privacy_unit")
-SHOWN = (NotPrivateWarning, UnrecordedWarning)  # of the warnings; a verb prints others itself
+SHOWN = (
+    NotPrivateWarning,
+    UnanchoredWarning,
+    UnrecordedWarning,
+)  # of the warnings; a verb prints others itself
 
 
 _interrupted: list[int] = []  # the signals that asked this process to end
@@ -102,7 +108,9 @@ def ended_by(error: BaseException) -> int:
         say("Error: The output cannot be written: check the disk.")
         return 1
     if isinstance(error, KeyboardInterrupt):
-        say("Interrupted: nothing is half-written, but if a run was debited, that stays spent.")
+        stays = STAYS in getattr(error, "__notes__", ())
+        spent = STAYS if stays else "If a run was debited, that stays spent: see dpforest budget."
+        say(f"Interrupted: nothing is half-written. {spent}")
         return 130
     say(f"Error: {error.sentence if isinstance(error, DpforestError) else error}")
     return 2 if isinstance(error, UsageError) else 1

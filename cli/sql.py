@@ -98,7 +98,12 @@ def sql(
     if form not in get_args(Form):
         raise UsageError(f"--as must be one of {', '.join(get_args(Form))}.")
     if form in ("select", "dbt") and into is not None:
-        raise UsageError("--into goes with --as view, table or macro: a select creates nothing.")
+        why = {
+            "select": "--into goes with --as view, table or macro: a select creates nothing.",
+            "dbt": "A dbt model has the name of its file: leave --into out, or pass it with "
+            "--as dbt-schema.",
+        }
+        raise UsageError(why[form])
     chosen = find(dialect)
     with opening.opened_for_model(db, model, show_sql=show_sql) as (engine, forest):
         table = source or forest.table

@@ -15,6 +15,7 @@ _OPTION = re.compile(
     r"|--privacy-unit (?P<each>row)\b"
     r"|--(?P<name>[a-z][a-z-]*)"
 )
+STAYS = "The debit stays: see dpforest budget."
 _STAYS = re.compile(r"debit(ed)? stays|paid for")
 SHOWN = 5  # errors of one domain file
 # options whose name in Python is another one
@@ -105,7 +106,7 @@ def after_debit(error: DpforestError) -> DpforestError:
     """The error of a run that was debited before it failed: its sentence says that."""
     if _STAYS.search(error.sentence):
         return error
-    return DpforestError(f"{error.sentence} The debit stays: see dpforest budget.")
+    return DpforestError(f"{error.sentence} {STAYS}")
 
 
 class UsageError(DpforestError):
@@ -137,7 +138,10 @@ class UnrecordedWarning(UserWarning):
 
 
 class UnanchoredWarning(UserWarning):
-    """Nothing about the budget is stored with the table, so a rename gives it a new budget."""
+    """Nothing about the budget is stored with the table.
+
+    So a rename gives it a new budget, and another ledger does too.
+    """
 
 
 class PublicFactWarning(UserWarning):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 import weakref
 from collections.abc import Callable, Collection
@@ -17,6 +18,7 @@ from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.scoring.codes import DuckDBCodes
 from dpforest_duckdb.sql import Sql
 
+_FULL = re.compile(r"write.*: No space left on device\s*$", re.DOTALL)  # the system's words
 CLOSED = "The DuckDB connection is closed: open it again with duckdb.connect(path)."
 
 
@@ -190,7 +192,9 @@ def _plain_error(error: BaseException, step: str) -> BaseException:
         )
     # a commit on a full disk has no error class of its own
     if isinstance(error, duckdb.IOException) or "Could not write file" in str(error):
-        return DpforestError(f"DuckDB could not read or write its files{where}: check the disk.")
+        full = _FULL.search(str(error)) is not None
+        remedy = "the disk is full, so free some space" if full else "check the disk"
+        return DpforestError(f"DuckDB could not read or write its files{where}: {remedy}.")
     aborted = isinstance(error, duckdb.TransactionException) and "aborted" in str(error)
     if aborted and not step:  # in a step, it is a transaction of ours
         return DpforestError(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from dpforest_duckdb.domain.table import TableInfo
-from dpforest_duckdb.errors import DpforestError, UnrecordedWarning, after_debit, warn
+from dpforest_duckdb.errors import STAYS, DpforestError, UnrecordedWarning, after_debit, warn
 from dpforest_duckdb.ledger.accounts import AnyAccount
 from dpforest_duckdb.ledger.entries import Charge, Ending, ending
 
@@ -31,7 +31,8 @@ def debited(
     """Debit a run for the work in the `with` block, and close it at the end, however it ends.
 
     `table_seen` gives the table as the transaction that reads the rows sees it. Raises
-    `DpforestError` if it is another one than was debited. Errors say that the debit stays.
+    `DpforestError` if it is another one than was debited. Errors say that the debit stays, and so
+    does a note of Ctrl-C.
 
     A run that `made` a forest is done, even if it was then interrupted or could not store it: the
     forest may have been stored or shown. The ledger gets the hash of a private one.
@@ -45,6 +46,8 @@ def debited(
         state = "done" if run.made else ending(error)
         if isinstance(error, DpforestError):
             raise after_debit(error) from None
+        if isinstance(error, KeyboardInterrupt):
+            error.add_note(STAYS)
         raise
     finally:
         _close(account, numbers, state, run.made if charge.private else "")

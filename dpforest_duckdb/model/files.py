@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -65,8 +66,11 @@ def replacing(path: str | Path) -> Iterator[Path]:
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
         temporary.replace(target)
-    except OSError:
-        raise DpforestError(f"The file {path} cannot be written: check folder and disk.") from None
+    except OSError as error:
+        why = ": check folder and disk."
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            why = " because the disk is full: free some space."
+        raise DpforestError(f"The file {path} cannot be written{why}") from None
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
