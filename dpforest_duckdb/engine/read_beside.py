@@ -10,7 +10,7 @@ from dpforest_duckdb.domain.types import ColumnType
 from dpforest_duckdb.engine.casts import cast
 from dpforest_duckdb.engine.read_types import categories_of, declared_type
 from dpforest_duckdb.scoring.content import ForestContent
-from dpforest_duckdb.scoring.score_sql import Scored, no_column
+from dpforest_duckdb.scoring.score_sql import Scored, refuse_missing
 from dpforest_duckdb.sql import Sql
 
 
@@ -22,13 +22,12 @@ def read_beside(
     `by_values` says that the types of the rows follow from the values (see `Source`). Raises
     `DpforestError` for a column that is missing.
     """
+    refuse_missing(forest, rows.columns)
     found, types = spellings(rows.columns), dict(rows.columns)
     added: dict[str, str] = {}  # the names by those of the columns that are read
     attributes, casts = list(forest.domain.attributes), ["*"]
     for number, attribute in forest.used.items():
-        column = found.get(fold(attribute.column))
-        if column is None:
-            raise no_column(attribute)
+        column = found[fold(attribute.column)]
         if column not in added:
             stored = rows.columns[column]
             name = added[column] = _free(f"dpforest_read_{len(added)}", found)

@@ -12,7 +12,7 @@ from dpforest_duckdb.scoring.dbt import CONFIG, dbt_schema, dbt_source
 from dpforest_duckdb.scoring.dialects import Dialect, Form
 from dpforest_duckdb.scoring.dialects.base import split_name
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
-from dpforest_duckdb.scoring.score_sql import Around, Scored, added_names, score_sql
+from dpforest_duckdb.scoring.score_sql import Around, Scored, added_names, refuse_missing, score_sql
 from dpforest_duckdb.sql import Sql
 
 _DUCKDB = DuckDB()
@@ -110,13 +110,7 @@ def _kept(
 ) -> tuple[Scored, list[str] | None]:
     """The table with its named columns, and the columns to keep: None for all of DuckDB's."""
     if columns:
-        known = spellings(columns)
-        for attribute in forest.used.values():
-            if fold(attribute.column) not in known:
-                raise DpforestError(
-                    f'There is no column "{attribute.column}", which the model reads: add it to '
-                    "--columns."
-                )
+        refuse_missing(forest, columns, "--columns")
         types = {fold(a.column): a.type for a in forest.domain.attributes}
         source = Scored(source.name, {name: types.get(fold(name), UNKNOWN) for name in columns})
     if not key:

@@ -229,6 +229,8 @@ class _Writer:
         The terms are expressions on a row `t` with the helpers of all layers.
         """
         known = self._table.columns
+        if known:
+            refuse_missing(forest, known)
         attributes = {number: fitted(a, known) for number, a in forest.used.items()}
         names = {number: _column(a, known) for number, a in forest.used.items()}
         raw = {number: Sql(f"t.{self.dialect.ident(name)}") for number, name in names.items()}
@@ -254,9 +256,7 @@ class _Writer:
                     of_class.append(case(tree, values))
                 continue
             value = case(tree, leaf)
-            leaves.append(
-                Helper(f"leaf of tree {number + 1}", value, self.helper(f"leaf_{number}"))
-            )
+            leaves.append(Helper(f"leaf of tree {number}", value, self.helper(f"leaf_{number}")))
             column = Sql(f"t.{leaves[-1].column}")
             for of_class, values in zip(terms, votes.T, strict=True):
                 of_class.append(leaf_votes(values, column))
@@ -291,7 +291,7 @@ class _Writer:
 def fitted(attribute: Attribute, columns: Mapping[str, ColumnType]) -> Attribute:
     """An attribute for a table, with the same cells; `columns` are its types, empty if unknown.
 
-    Raises `DpforestError` for a column that is missing or has an unsuitable type.
+    Raises `DpforestError` for a column that has an unsuitable type.
     """
     if columns:
         return attribute.rebound(columns[_column(attribute, columns)])
@@ -302,17 +302,19 @@ def _column(attribute: Attribute, columns: Mapping[str, ColumnType]) -> str:
     """The name of an attribute's column as the table spells it."""
     if not columns:
         return attribute.column
-    found = spellings(columns)
-    if fold(attribute.column) not in found:
-        raise no_column(attribute)
-    return found[fold(attribute.column)]
+    return spellings(columns)[fold(attribute.column)]
 
 
-def no_column(attribute: Attribute) -> DpforestError:
-    """The refusal of rows without a column that a forest needs."""
-    return DpforestError(
-        f'There is no column "{attribute.column}", which the model reads: add it to the rows.'
-    )
+def refuse_missing(forest: ForestContent, columns: Iterable[str], place: str = "the rows") -> None:
+    """Raise `DpforestError` if `columns`, those of a `place`, lack some that a forest reads."""
+    known = spellings(columns)
+    read = dict.fromkeys(attribute.column for attribute in forest.used.values())
+    missing = [name for name in read if fold(name) not in known]
+    if missing:
+        are, them = ("are no columns", "them") if len(missing) > 1 else ("is no column", "it")
+        raise DpforestError(
+            f"There {are} {listed(missing)}, which the model reads: add {them} to {place}."
+        )
 
 
 def _refuse_taken(names: Sequence[str], columns: Iterable[str]) -> None:

@@ -33,7 +33,7 @@ from dpforest_duckdb.privacy.noise import OpenDPNoise
 from dpforest_duckdb.privacy.plan import counting
 from dpforest_duckdb.privacy.unit import ROW, PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
-from dpforest_duckdb.scoring.score_sql import fitted
+from dpforest_duckdb.scoring.score_sql import fitted, refuse_missing
 from dpforest_duckdb.training.found_rows import FoundRows
 from dpforest_duckdb.training.opening import Rows, find_rows
 
@@ -291,6 +291,7 @@ def _labels(
         )
     column = found[fold(wanted)]
     labels = bound_labels(forest.domain.classes, column, info.columns[column])
+    refuse_missing(forest, info.columns)
     for attribute in forest.used.values():
         fitted(attribute, info.columns)
     if not unit.is_row and unit.column not in info.columns:

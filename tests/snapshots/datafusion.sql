@@ -20,7 +20,7 @@ WITH
 ),
 "dpforest_leaves" AS (
   SELECT
-    -- leaf of tree 1
+    -- leaf of tree 0
     CASE
       WHEN t."age" IS NULL THEN 2
       WHEN t."age" <= 17 THEN CASE
