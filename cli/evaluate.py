@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -180,7 +181,11 @@ def _show(found: Evaluation, classes: Sequence[str]) -> None:
 
 def _spread(noise: float | None) -> str:
     """How much noise changes a figure: two standard deviations."""
-    return f" ± {2 * noise:.2g}" if noise else ""
+    if not noise:
+        return ""
+    twice = 2 * noise
+    shown = number(twice) if 5e-5 <= twice < 1 else f"{Decimal(format(twice, '.2g')):f}"
+    return f" ± {shown}"
 
 
 def _beside(found: Evaluation) -> str:

@@ -38,7 +38,7 @@ def models(
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Import under this name. [default: the file's]"),
+        typer.Option(metavar="NAME", help="Import under this name. [default: the one in the file]"),
     ] = None,
     out: Annotated[
         str | None, typer.Option(metavar="FILE.json", help="The file that export writes.")

@@ -222,9 +222,10 @@ class Attribute:
                 plain = [] if self.of else self.values
                 values = tuple(category_text(value, family) for value in plain)
             except ValueError:
+                remedy = "write true and false" if family == "boolean" else "correct the domain"
                 raise DpforestError(
                     f'Column "{named}" is {kind.base}, but its domain lists a category that is no '
-                    f"{kind.base}: correct the domain."
+                    f"{kind.base}: {remedy}."
                 ) from None
             bound = replace(
                 self,

@@ -149,8 +149,9 @@ def drop(models: ModelStore, name: str) -> None:
 def _no_model(name: str, stored: dict[str, str]) -> DpforestError:
     """The refusal of a name that no stored model has."""
     known = ", ".join(f'"{other}"' for other in stored.values()) or "none"
+    file = ", or name a file that ends in .json" if "." in name else ""
     return DpforestError(
-        f'There is no model "{name}" in the database (it has {known}): check --model.'
+        f'There is no model "{name}" in the database (it has {known}): check --model{file}.'
     )
 
 

@@ -49,6 +49,13 @@ def test_rows_are_protected_only_with_a_word_about_persons(db: Path, tmp_path: P
     assert 'the domain names "who" as the privacy unit; this run protects each row' in said.err
 
 
+def test_the_list_of_runs_says_whom_they_protect_unless_the_cap_does(db: Path) -> None:
+    show = ("budget", "--db", db, "--table", "visits")
+    assert "protects" in dpforest(*show).out
+    dpforest("budget", "set", *show[1:], "--epsilon", "9", "--privacy-unit", "row")
+    assert "protects" not in dpforest(*show).out
+
+
 def test_budget_json_and_raising(db: Path) -> None:
     show = ("budget", "show", "--db", db, "--json")
     set_ = ("budget", "set", "--db", db, "--table", "visits", "--json", "--epsilon")

@@ -29,6 +29,7 @@ def test_models_list_show_drop(db: Path) -> None:
     assert "ε = 1, δ = 0, per row" in dpforest("models", "show", "risk", "--db", db).text
     refused(dpforest("models", "show", "--db", db), "models show NAME", code=2)
     refused(dpforest("models", "drop", "zzz", "--db", db), '"zzz"', 'it has "risk"')
+    refused(dpforest("rules", "--model", "risk.jsn", "--db", db), "a file that ends in .json")
     refused(dpforest("models", "drop", "risk"), "--db", code=2)
     for words, sentence in (
         (("list", "risk"), "models show risk"),

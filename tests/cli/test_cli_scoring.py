@@ -9,6 +9,8 @@ import pytest
 from models import bit_sets
 from shell import dpforest, make, query, refused, state, train
 
+from dpforest_duckdb.cli.evaluate import _spread
+
 
 def test_sql_gives_the_same_result_as_score(db: Path) -> None:
     scored = dpforest(
@@ -33,6 +35,32 @@ def test_sql_gives_the_same_result_as_score(db: Path) -> None:
     assert query(db, "FROM risk_scored('fresh') ORDER BY ALL") == expected
 
 
+def test_all_columns_that_are_missing_are_named(db: Path) -> None:
+    make(db, "CREATE TABLE persons AS SELECT who FROM visits")
+    missing = 'There are no columns "age", "city", which the model reads: add them to '
+    rows = ("--db", db, "--model", "risk", "--table", "persons")
+    refused(dpforest("score", *rows, "--into", "s"), f"{missing}the rows.")
+    columns = ("--dialect", "postgres", "--columns", "who", "--from", "persons")
+    refused(dpforest("sql", "--db", db, "--model", "risk", *columns), f"{missing}--columns.")
+    make(db, "ALTER TABLE persons ADD COLUMN ill BOOLEAN")
+    refused(dpforest("evaluate", *rows), f"{missing}the rows.")
+
+
+def test_a_dbt_model_gets_its_name_from_its_file(db: Path) -> None:
+    shared = ("sql", "--db", db, "--model", "risk", "--into", "risky", "--as")
+    refused(dpforest(*shared, "dbt"), "the name of its file", "dbt-schema", code=2)
+    assert '- name: "risky"' in dpforest(*shared, "dbt-schema").text
+    refused(dpforest(*shared, "select"), "a select creates nothing", code=2)
+
+
+def test_noise_is_shown_with_the_digits_of_its_figure() -> None:
+    shown = {0.0085: "0.0170", 0.3: "0.6000", 11.1: "22", 61: "120", 1e-6: "0.000002"}
+    assert {noise: _spread(noise) for noise in shown} == {
+        noise: f" ± {text}" for noise, text in shown.items()
+    }
+    assert _spread(None) == ""
+
+
 def test_sql_for_another_engine(db: Path) -> None:
     model = ["sql", "--db", db, "--model", "risk", "--dialect"]
     facts = dpforest(*model, "postgresql", "--from", "fresh", "--json").facts
@@ -45,7 +73,7 @@ def test_sql_for_another_engine(db: Path) -> None:
     assert "--key" in unknown.err
     assert dpforest(*model, "sqlite", "--from", "elsewhere", "--key", "id").code == 0
     few = dpforest(*model, "postgres", "--from", "elsewhere", "--columns", "who")
-    refused(few, "which the model reads: add it to --columns")
+    refused(few, "which the model reads: add them to --columns")
     wrong = dpforest(*model, "postgers")
     assert (wrong.code, wrong.out) == (2, "")
     assert 'Did you mean "postgres"?' in wrong.err

@@ -193,6 +193,13 @@ def test_categories_of_any_type(values: list, sql_type: str, raw: object, cell: 
     assert attribute.code(raw) == cell
 
 
+def test_words_for_a_column_of_truth_values_are_refused_with_what_to_write() -> None:
+    column = {"name": "x", "kind": "categorical", "domain": ["yes", "no"]}
+    attribute = domain_from_mapping(mapping(column)).attributes[0]
+    with pytest.raises(DpforestError, match="no BOOLEAN: write true and false"):
+        attribute.bound(column_type("BOOLEAN"))
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
