@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from dpforest_duckdb.model.forest import Forest
 
 
+_NAMED = re.compile(r"(?:\S+(?: \S+)?)? {2,}")  # the name of a fact, up to the fact
 Paragraph = tuple[str, list[str]]  # a heading, and the lines below it
 
 
@@ -68,15 +70,20 @@ def say_spent(account: AnyAccount) -> None:
 
 
 def _wrapped(line: str, stream: TextIO | None) -> str:
-    """A line, cut between words where the terminal that it goes to is too narrow."""
+    """A line, cut between words where the terminal that it goes to is too narrow.
+
+    The rest of a fact goes below the fact, not below its name.
+    """
     if stream is None or not stream.isatty():
         return line
     width = shutil.get_terminal_size().columns
+    start = _NAMED.match(line)
+    indent = start.end() if start else 0
     return "\n".join(
         textwrap.wrap(
             line,
             width,
-            subsequent_indent="  ",
+            subsequent_indent=" " * (indent if indent > 2 else indent + 2),
             break_long_words=False,
             break_on_hyphens=False,
         )

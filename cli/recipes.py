@@ -75,8 +75,8 @@ def _facts(recipe: Recipe, epsilon: int) -> dict[str, Any]:
         "pieces": {
             "rows": recipe.rows,
             "splits": recipe.split_type,
-            "trees": recipe.trees if isinstance(recipe.trees, int) else "a rule of the domain",
-            "depth": recipe.depth if isinstance(recipe.depth, int) else "a rule of the domain",
+            "trees": recipe.trees if isinstance(recipe.trees, int) else "depends on the domain",
+            "depth": recipe.depth if isinstance(recipe.depth, int) else "depends on the domain",
             "depth_of_root": recipe.depth_of_root,
             "leaf": "log-odds" if recipe.link == "softmax" else recipe.leaf.gives,
             "one_tree_per_attribute": recipe.one_tree_per_attribute,

@@ -83,6 +83,10 @@ def test_a_line_is_cut_between_words_in_a_terminal_alone(
         "  five six",
         "  /a/path/that/is/longer/than/a/line",
     ]
+    for line in ("log loss  one two three four", "          one two three four"):
+        say(line)
+        first, second, *_ = capsys.readouterr().err.splitlines()
+        assert (first[10:], second) == ("one two", "          three four")
 
 
 @pytest.mark.parametrize("words", [("rules", "--model", "risk"), ("models",)])
