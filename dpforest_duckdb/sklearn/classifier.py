@@ -64,6 +64,9 @@ UNRECORDED = (
 _PARAMETERS = {"--trees": "n_estimators", "--depth": "max_depth", "--db": "domain"}
 
 
+DECLARE = "Declare what is public with bounds, categories and classes."
+
+
 class InvalidInputError(DpforestError, ValueError):
     """A refusal that scikit-learn expects as a `ValueError`."""
 
@@ -384,11 +387,13 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if leaks and account.budget().cap:
             raise BudgetError(
                 f'Refused: dataset "{self.dataset}" has a cap, and nothing may be read off its '
-                f"rows for free: {' '.join(leaks)} Declare them."
+                f"rows for free: {' '.join(leaks)} {DECLARE}"
             )
         if leaks:
             warnings.warn(
-                f"The model is not private: {' '.join(leaks)}", PrivacyLeakWarning, stacklevel=4
+                f"The model is not private: {' '.join(leaks)} {DECLARE}",
+                PrivacyLeakWarning,
+                stacklevel=4,
             )
         classes = classes_in(labels) if self.classes is None else class_list(self.classes)
         if len(classes) < 2:

@@ -17,6 +17,7 @@ import numpy as np
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import domain_from_mapping, load_domain
+from dpforest_duckdb.domain.names import hint
 from dpforest_duckdb.domain.types import column_type
 from dpforest_duckdb.engine.frames import Frame
 from dpforest_duckdb.engine.written_values import plain_text
@@ -105,7 +106,10 @@ class Declared:
             if isinstance(key, numbers.Integral) and 0 <= int(key) < len(names):
                 key = names[int(key)]
             if key not in names:
-                raise ValueError(f'{parameter} names the column "{key}", which X does not have.')
+                near = hint(str(key), map(str, names))
+                raise ValueError(
+                    f'{parameter} names the column "{key}"{near}, which X does not have.'
+                )
             found[str(key)] = value
         return found
 

@@ -138,6 +138,12 @@ def test_a_declared_domain_gives_a_private_model() -> None:
     assert fitted.feature_importances_.sum() == pytest.approx(1)
 
 
+def test_a_misspelt_column_gets_a_suggestion() -> None:
+    frame = pandas.DataFrame({"age": X[:, 0], "size": X[:, 1]})
+    with pytest.raises(ValueError, match=r'"agee" \(did you mean "age"\?\), which X does not have'):
+        model(bounds={"agee": (0, 60), "size": (0, 1)}).fit(frame, Y)
+
+
 @pytest.mark.parametrize(
     ("missing", "words"),
     [
@@ -149,7 +155,8 @@ def test_a_declared_domain_gives_a_private_model() -> None:
 def test_what_is_read_off_the_data_warns_and_stamps_the_model(
     missing: dict[str, Any], words: str
 ) -> None:
-    with pytest.warns(PrivacyLeakWarning, match=words):
+    declare = "Declare what is public with bounds, categories and classes."
+    with pytest.warns(PrivacyLeakWarning, match=f"{words}.*{declare}"):
         fitted = model(**missing).fit(X, Y)
     assert not fitted.forest_.private
     assert any(words in reason for reason in fitted.forest_.guarantee.reasons)
@@ -211,7 +218,7 @@ def test_a_cap_within_a_cross_validation_gives_nan_unless_errors_are_raised(
     ("change", "words"),
     [
         ({"classes": None}, "taken from"),
-        ({"bounds": None}, "Declare them"),
+        ({"bounds": None}, "Declare what is public"),
         ({"random_state": 1}, "not private"),
         ({"epsilon": 3}, "only 2 of the cap"),
     ],
