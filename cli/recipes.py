@@ -162,7 +162,9 @@ def _in_words(
 
 def _show(recipe: Recipe, facts: dict[str, Any], epsilon: str) -> None:
     from dpforest_duckdb.privacy.amounts import nano_epsilon
+    from dpforest_duckdb.recipes.branches import branches
 
+    nano = nano_epsilon(epsilon)
     tell(f"{recipe.name}: {recipe.title}, {recipe.year}")
     tell(f"paper      {recipe.paper}")
     if facts["flaws"]:
@@ -176,15 +178,15 @@ def _show(recipe: Recipe, facts: dict[str, Any], epsilon: str) -> None:
     _show_pieces(facts["pieces"])
     tell("")
     tell(f"ε = {epsilon} on six categorical and two numeric attributes:")
-    plan = _example(recipe, nano_epsilon(epsilon))
+    plan = _example(recipe, nano)
     show_table(
         ("query", "cost of one", "how often"),
         [[query.purpose, f"{query.measure} = {query.each}", query.often] for query in plan.queries],
     )
-    if recipe.adaptation.counts_rows:
+    if len(branches(recipe, recipe.request(_domain(2, 2, 31), nano))) > 1:
         tell(
-            "These are its queries with few rows; with more, it asks others. See those for your "
-            "table with dpforest train --dry-run."
+            "With other numbers of rows it asks other queries: dpforest train --dry-run shows all "
+            "for your table."
         )
         tell("")
     if facts["lines"]:

@@ -106,8 +106,11 @@ def test_recipes() -> None:
         assert word in shown
     assert "depth      5, with the root at 1" in shown
     assert "one_tree_per_attribute" not in shown
-    assert "with few rows" not in shown
-    assert "These are its queries with few rows" in dpforest("recipes", "auto").text
+    adapts = "With other numbers of rows it asks other queries"
+    assert {name: adapts in dpforest("recipes", name).text for name in ("auto", "privatree")} == {
+        "auto": True,
+        "privatree": False,
+    }
     refused(dpforest("recipes", "dpfd"), "did you mean dpdf")
 
 
