@@ -12,9 +12,12 @@ import gc
 import json
 import os
 import re
+import shlex
 import sys
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -37,6 +40,8 @@ from dpforest_duckdb.learners import (
     joint_tables,
     mixtures,
     private_bounds,
+    selective_aggregation,
+    specialisation,
 )
 from dpforest_duckdb.learners import private_bins as medians
 from dpforest_duckdb.ledger import account
@@ -296,6 +301,43 @@ def mixtures_rated_without_bound() -> None:
         return Sql(re.sub(r'greatest\((\d+ - "loss\d+"), 0\)', r"(\1)", sql))
 
     coded_rows.render = unbounded
+
+
+def points_of_some_rows_scaled_up() -> None:
+    """Rows that stand for others, which give no points, give the points of all of these."""
+    render = coded_rows.render
+
+    def scaled(step: str, **values: Any) -> Sql:
+        sql = render(step, **values)
+        return Sql(sql.replace("COUNT(*)", f"{values.get('one_in', 1)} * COUNT(*)"))
+
+    coded_rows.render = scaled
+
+
+def rated_rows_by_their_place() -> None:
+    """Which rows give points follows from their place in the table: one more moves the others."""
+    render = coded_rows.render
+
+    def by_place(step: str, **values: Any) -> Sql:
+        return Sql(re.sub(r"WHERE hash\([^)]*\)", "WHERE rowid", render(step, **values)))
+
+    coded_rows.render = by_place
+
+
+def trees_removed_as_of_one_row() -> None:
+    """Trees are removed by draws that protect one row of a unit."""
+    drawn = selective_aggregation.drawn
+    selective_aggregation.drawn = lambda context: drawn(
+        replace(context, request=replace(context.request, rows_per_unit=1))
+    )
+
+
+def entries_drawn_one_way() -> None:
+    """Entries of a cut are drawn by the form for monotone utilities, whatever their utility."""
+    exponents = specialisation._exponents
+    specialisation._exponents = lambda tables, splits, offered, utility, *rest: exponents(
+        tables, splits, offered, replace(utility, monotone=True), *rest
+    )
 
 
 def points_drawn_as_rows() -> None:
@@ -602,6 +644,10 @@ MUTANTS: dict[str, Callable[[], None]] = {
         pairs_drawn_as_one_count,
         rows_in_two_bins,
         rare_classes_count_more,
+        points_of_some_rows_scaled_up,
+        rated_rows_by_their_place,
+        trees_removed_as_of_one_row,
+        entries_drawn_one_way,
         points_drawn_as_rows,
         lost_cap_unnoticed,
         cap_not_anchored,
@@ -624,6 +670,8 @@ MUTANTS: dict[str, Callable[[], None]] = {
         costs_rounded_down,
     )
 }
+_SETTINGS = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+_DEFAULT = shlex.split(_SETTINGS["tool"]["pytest"]["ini_options"]["addopts"])
 OPTIONS = (
     "-x",
     "-q",
@@ -633,6 +681,8 @@ OPTIONS = (
     "addopts=",
     "--tb=no",
     "--disable-warnings",
+    # a fault that only tests of a longer run would catch is not caught
+    *("-m", _DEFAULT[_DEFAULT.index("-m") + 1]),
 )
 
 

@@ -195,7 +195,7 @@ COMPUTED = (
 )
 
 
-@some("name", ["added", "parsed", "doubled", "counted", "drawn"], keep=3)
+@some("name", ["parsed", "added", "doubled", "counted", "drawn"], keep=3)
 @pytest.mark.parametrize("recipe", ["private-rdt", "smooth-forest"], ids=["all", "disjoint"])
 def test_a_computed_column_is_refused_before_the_debit_or_read_whatever_the_rows_are(
     con: duckdb.DuckDBPyConnection, name: str, recipe: str, tmp_path: Path

@@ -29,11 +29,15 @@ from dpforest_duckdb.learners.feature_selection import (
 )
 from dpforest_duckdb.learners.specialisation import draw_by_entry
 from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.bits import Bits
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.selection import Exponents
+from dpforest_duckdb.progress import unobserved
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.published.privatree import leaf_epsilon
+from dpforest_duckdb.request import TrainingContext
 from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.choose import NO_SPLIT, Choice, Drawn
 from dpforest_duckdb.splits.published import (
@@ -137,6 +141,28 @@ def test_every_error_of_algorithm_2_rises_by_at_most_one_with_a_row() -> None:
             sides.append(asked)
         changes = np.concatenate([b - a for a, b in zip(*sides, strict=True)])
         assert set(changes.tolist()) <= {0, 1}
+
+
+@pytest.mark.parametrize("rows_per_unit", [1, 3])
+def test_a_tree_is_removed_at_the_cost_of_its_round_for_all_rows_of_a_unit(
+    monkeypatch: pytest.MonkeyPatch, rows_per_unit: int
+) -> None:
+    drawn: list[tuple[int, int]] = []
+
+    def first_one(errors: np.ndarray, cost: int, sensitivity: int, bits: Bits) -> int:
+        drawn.append((cost, sensitivity))
+        return 0
+
+    monkeypatch.setattr(aggregation, "draw_best", first_one)
+    recipe = find("guan-dpgdf")
+    request = recipe.request(numbers(9, 9), NANO, trees=4, rows_per_unit=rows_per_unit)
+    plan = recipe.plan(request)
+    account = Accountant(plan, plan.epsilon, 0)
+    context = TrainingContext(recipe, request, account, seeded(), unobserved)
+    aggregation.aggregate(LABELS, TRUTH, ROWS, 2, aggregation.drawn(context))
+    rounds = plan.query("aggregation")
+    assert rounds is not None
+    assert drawn == [(cost, rows_per_unit) for cost in rounds.by_depth]
 
 
 def test_mutual_information_and_symmetrical_uncertainty_by_hand() -> None:

@@ -18,6 +18,7 @@ from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import RECIPES, find
 from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.choose import NO_SPLIT, Choice, Drawn, among, distinct_roots
+from dpforest_duckdb.splits.utilities import STEPS
 
 
 @pytest.mark.parametrize("rows_per_unit", [1, 3])
@@ -49,6 +50,24 @@ def test_one_draw_serves_a_whole_depth(
     else:
         assert set(draws) <= {split.by_depth[0] // 4, split.by_depth[1] // 2}
         assert 4 + 2 <= len(draws) <= 3 + 3 * 3
+
+
+@pytest.mark.parametrize("name", ["diffgen:ig", "dt-diff:ig"])
+def test_the_gain_of_an_entry_is_drawn_by_the_form_for_changes_in_both_directions(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row more may raise the gain of one entry and lower that of another."""
+    from dpforest_duckdb.learners import specialisation
+
+    exponents, given = specialisation.exponents, set[tuple[int, bool]]()
+
+    def weights(utilities, allowed, epsilon, sensitivity, monotone):  # type: ignore[no-untyped-def]
+        given.add((sensitivity, monotone))
+        return exponents(utilities, allowed, epsilon, sensitivity, monotone)
+
+    monkeypatch.setattr(specialisation, "exponents", weights)
+    trained(find(name), rows_per_unit=3, depth=2)
+    assert given == {(3 * STEPS, False)}
 
 
 def test_the_level_loop_needs_a_chooser_and_learners_without_it_need_none() -> None:
