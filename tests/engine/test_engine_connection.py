@@ -52,6 +52,21 @@ def test_errors_of_the_database_quote_no_data(con: duckdb.DuckDBPyConnection) ->
     assert caught.value.__suppress_context__
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [kind for kind in vars(duckdb).values() if type(kind) is type and issubclass(kind, Exception)],
+)
+def test_no_error_of_the_database_keeps_its_message(
+    con: duckdb.DuckDBPyConnection, kind: type[Exception]
+) -> None:
+    def fails() -> None:
+        raise kind("Could not write file of alice@example.com")
+
+    with pytest.raises((DpforestError, KeyboardInterrupt)) as caught:
+        DuckDBEngine(con).call(fails, step="encode")
+    assert "alice" not in str(caught.value)
+
+
 def test_a_new_spill_folder_that_another_run_swept_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning, UsageError
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest, load_forest
+from dpforest_duckdb.model.json_format import fingerprint
 from dpforest_duckdb.model.rules import condition
 from dpforest_duckdb.training.evaluate import evaluate
 from dpforest_duckdb.training.prepare import prepare
@@ -38,6 +40,23 @@ def forest(tmp_path_factory: pytest.TempPathFactory) -> Forest:
         options = {"target": "k", "epsilon": 1, "recipe": "dpdf", "trees": 2, "seed": 1}
         ledger = tmp_path_factory.mktemp("forest") / "ledger"
         return prepare(con, "t", ledger=ledger, **options).execute()  # type: ignore[arg-type]
+
+
+def test_a_fingerprint_is_of_all_of_a_forest_but_its_name(forest: Forest) -> None:
+    """Else a private run would vouch for a model that it did not make."""
+    own, (first, last) = fingerprint(forest), forest.trees
+    assert fingerprint(replace(forest, name="other")) == own
+    votes = last.votes.copy()
+    votes[-1, -1] += 1
+    promise = replace(forest.guarantee, epsilon="2")
+    for other in (
+        replace(forest, trees=(first, replace(last, votes=votes))),
+        replace(forest, trees=(last, first)),
+        replace(forest, trees=(first,)),
+        replace(forest, guarantee=promise),
+        replace(forest, domain=replace(forest.domain, classes=("true", "false"))),
+    ):
+        assert fingerprint(other) != own
 
 
 def test_a_forest_comes_back_from_json_as_it_was(forest: Forest, tmp_path: Path) -> None:

@@ -83,6 +83,17 @@ def test_no_value_of_a_csv_decides_about_a_type_or_fails_a_run(tmp_path: Path) -
     assert size.tolist() == [0, 51, 2, 1, 2]
 
 
+def test_the_names_of_folders_give_files_no_columns(tmp_path: Path) -> None:
+    """Their types would follow from all of these names together."""
+    path = parquet_file(tmp_path)
+    for day in ("2024-01-01", "2024-01-02"):
+        folder = tmp_path / f"day={day}"
+        folder.mkdir()
+        (folder / "rows.parquet").write_bytes(path.read_bytes())
+    found = find_rows(duckdb.connect(), tmp_path / "day=*" / "*.parquet")
+    assert list(found.table.columns) == NAMES
+
+
 def test_a_file_that_is_written_during_a_run_fails_it(tmp_path: Path) -> None:
     """And no model of it is stored, nor is its run recorded as done."""
     con, path, book = duckdb.connect(), parquet_file(tmp_path), tmp_path / "ledger"

@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from engine_conformance import DOMAIN, ROWS
+from engine_conformance import COLUMNS, DOMAIN, ROWS
 from source_rows import ROW, columns, database, debits, fitted, pandas, parquet_file, polars
 from variants import some
 
@@ -308,7 +308,10 @@ def test_a_view_that_becomes_one_of_a_file_ends_the_run_before_the_debit(tmp_pat
     con, book = database(tmp_path), tmp_path / "book"
     con.execute("CREATE VIEW v AS FROM t WHERE size > 0")
     given = {"domain": DOMAIN, "epsilon": 1, "ledger": book, "dataset": "d"}
-    for other in ("FROM t", f"FROM '{tmp_path}/rows.csv'", "SELECT * REPLACE ('1' AS size) FROM t"):
+    file = f"FROM '{tmp_path}/rows.csv'"
+    alike = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in COLUMNS.items())
+    other_type = "SELECT * REPLACE ('1' AS size) FROM t"
+    for other in ("FROM t", file, f"SELECT {alike} {file}", other_type):
         run = prepare(con, con.sql("FROM v WHERE true"), **given, privacy_unit="row")
         (tmp_path / "rows.csv").write_text("colour,size,who,label\n")
         con.execute(f"CREATE OR REPLACE VIEW v AS {other}")
