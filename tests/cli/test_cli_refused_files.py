@@ -178,6 +178,7 @@ def test_budgets_of_nothing_are_refused(
     ("types", "domain", "sentence", "code"),
     [
         ("ENUM('no', 'yes')", ["No", "Yes"], "a label of nearly this spelling", 1),
+        ("ENUM('no', 'yes', 'maybe')", ["no", "yes", "mabye"], "of nearly this spelling", 1),
         ("ENUM('no', 'yes')", ["never", "always"], "No class of the domain is a label", 1),
         ("ENUM('no', 'yes', 'maybe')", ["no", "yes"], "does not list all labels", 0),
         ("ENUM('no', 'yes')", ["no", "yes", "perhaps"], '"perhaps", which its ENUM', 0),
