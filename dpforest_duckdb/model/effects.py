@@ -22,6 +22,7 @@ from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, Tree, branch_of
 ROUNDING = 1e-9  # an effect below it comes from rounding: votes are in units of 1e-6
 TINY = 1e-12  # a variance, so that none is 0
 BAND = 2.0  # standard deviations of the noise on either side of an effect
+CLEAR = 10.0  # by how much log-odds vary more than their noise, if a weight follows from them
 
 
 @dataclass(frozen=True)
@@ -202,31 +203,32 @@ def _weights(forest: ForestContent) -> list[float]:
 
     Sums of log-odds are multiplied by a weight that a model does not record. It is the slope of a
     regression through the leaves whose counts are all above two standard deviations of their noise:
-    one for all trees of one split, and one for all others. 1 if no leaf says it.
+    one for all trees of one split, and one for all others. 1 if the log-odds of these leaves hardly
+    vary more than their noise does.
     """
     sums = np.array([tree.nodes > 1 and (tree.kind[1:] == LEAF).all() for tree in forest.trees])
     weights = np.ones(len(sums))
     for kind in (True, False):
         moments = [_moments(forest, forest.trees[n]) for n in np.flatnonzero(sums == kind)]
-        votes_by_counts, counts_by_counts = np.sum(moments, axis=0) if moments else (0.0, 0.0)
-        if votes_by_counts > 0:
+        votes_by_counts, counts_by_counts, free = np.sum(moments, axis=0) if moments else (0, 0, 0)
+        if votes_by_counts > 0 and counts_by_counts > CLEAR * max(free, 1):
             weights[sums == kind] = votes_by_counts / counts_by_counts
     return weights.tolist()
 
 
-def _moments(forest: ForestContent, tree: Tree) -> tuple[float, float]:
+def _moments(forest: ForestContent, tree: Tree) -> tuple[float, float, int]:
     """The products of a tree's votes and of the log-odds of its counts with these log-odds, summed
     over its leaves of clear counts, by the precision of the log-odds; 0 without such leaves.
 
     Both are taken minus their means over the leaves of the same parent: votes may be relative to
-    its class shares.
+    its class shares. The last number is about what noise alone adds to the second sum.
     """
     if forest.link != "softmax" or tree.vote_noise is not None or tree.noise is None:
-        return 0.0, 0.0
+        return 0.0, 0.0, 0
     assert tree.counts is not None, "noise is that of counts"
     clear = (tree.counts > BAND * tree.noise[:, None]).all(axis=1) & (tree.kind == LEAF)
     if not clear.any():
-        return 0.0, 0.0
+        return 0.0, 0.0, 0
     precision = 1 / _variances(forest, tree)[clear].clip(TINY)
     parent = np.unique(tree.parents(forest.domain.cells)[clear], return_inverse=True)[1]
     siblings = np.eye(parent.max() + 1)[parent].T  # [parent, leaf]
@@ -238,7 +240,8 @@ def _moments(forest: ForestContent, tree: Tree) -> tuple[float, float]:
         return found
 
     counts, votes = centred(np.log(tree.counts[clear])), centred(tree.votes[clear] / SCALE)
-    return float((precision * votes * counts).sum()), float((precision * counts**2).sum())
+    free = (len(counts) - len(siblings)) * (counts.shape[1] - 1)
+    return float((precision * votes * counts).sum()), float((precision * counts**2).sum()), free
 
 
 def _rows(tree: Tree, reached: Floats, attribute: int) -> Floats:

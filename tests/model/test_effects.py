@@ -123,6 +123,15 @@ def test_the_band_has_the_weight_of_log_odds_below_a_root() -> None:
     assert size.deviation[0, 1] == pytest.approx(0.5 * np.sqrt(parts**2 @ each), rel=0.01)
 
 
+def test_log_odds_that_noise_hides_say_no_weight() -> None:
+    counts = np.array([[100, 100], [104, 97], [98, 103], [0, 0]])
+    votes = integer_votes(np.array([[0.01, -0.01], [0.03, -0.03], [-0.02, 0.02], [0.0, 0.0]]))
+    tree = one_split(two_attributes(), 0, votes, counts, noise=5.0)
+    (effect,) = effects(forest_of(DOMAIN, tree))
+    one = 4 * centred_variance((5.0 / np.maximum(counts, 5)) ** 2)
+    assert effect.deviation == pytest.approx(np.sqrt(one)[: len(effect.labels)], rel=0.01)
+
+
 @pytest.mark.parametrize("trees", [1, 4])
 def test_trees_that_vote_by_shares_have_a_band_of_their_mean(trees: int) -> None:
     """Each share has noise of deviation s/n, of its own in each tree."""
