@@ -70,7 +70,7 @@ def class_shares(tables: Sequence[NoisyTable], prior: Floats) -> list[Floats]:
     return [shares.copy() for shares in _class_shares(kept, prior.tobytes())]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=4)
 def _class_shares(kept: tuple[tuple[bytes, float, int], ...], shares_of_all: bytes) -> list[Floats]:
     prior = np.frombuffer(shares_of_all)
     tables = [
