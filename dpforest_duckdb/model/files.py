@@ -39,9 +39,9 @@ def refuse_no_model(path: Path) -> None:
     try:
         with path.open("rb") as file:
             start = file.read(len(_START))
-    except FileNotFoundError:
-        return
     except OSError:
+        if not os.path.exists(path):
+            return
         start = b"?"
     if start not in (b"", _START):
         raise DpforestError(

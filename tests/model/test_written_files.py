@@ -59,3 +59,5 @@ def test_a_model_replaces_a_model_or_nothing_but_no_other_file(tmp_path: Path) -
     with pytest.raises(DpforestError, match=r"holds no model, so none replaces it: name another"):
         forest.save(other)
     assert other.read_text() == "spent"
+    with pytest.raises(DpforestError, match=r"cannot be written: check folder and disk"):
+        forest.save(other / "model.json")
