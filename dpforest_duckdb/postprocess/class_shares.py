@@ -448,11 +448,3 @@ def _weights(*worths: Floats) -> list[Floats]:
     masses = [np.exp(worth - top) for worth in worths]
     total = sum(float(mass.sum()) for mass in masses)
     return [mass / total for mass in masses]
-
-
-def most_likely(likelihoods: Floats, weights: Floats) -> Floats:
-    """The shares `[…, width]` after EM_TURNS turns, from `likelihoods[…, case, width]`."""
-    for _ in range(EM_TURNS):
-        parts = likelihoods * weights[..., None, :]
-        weights = (parts / parts.sum(axis=-1, keepdims=True)).mean(axis=-2)
-    return weights

@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 
 from dpforest_duckdb.arrays import Floats
-from dpforest_duckdb.postprocess.class_shares import most_likely
+from dpforest_duckdb.postprocess.class_shares import EM_TURNS
 from dpforest_duckdb.postprocess.curves import fitting_degrees, polynomials
 
 STEP_WIDTHS = (0.1, 0.3, 1.0, 2.5)  # prior standard deviations of a step
@@ -33,7 +33,9 @@ class StepWidths:
         """Take in the log evidence `[width]` of one more step, by expectation maximisation."""
         likelihood = np.exp(evidence - evidence.max())
         self._likelihoods = np.vstack([self._likelihoods, likelihood])
-        self.weights = most_likely(self._likelihoods, self.weights)
+        for _ in range(EM_TURNS):
+            parts = self._likelihoods * self.weights
+            self.weights = (parts / parts.sum(axis=1, keepdims=True)).mean(axis=0)
 
 
 def steps(
