@@ -137,7 +137,7 @@ class Results:
                 lines.write(json.dumps(run) + "\n")
 
     def code_note(self) -> str:
-        """A sentence on the code that made the runs, for a page."""
+        """What a page says of the code that made the runs."""
         text = f"The code that was measured has the digest {self._code} (`shared.code_digest`)."
         earlier = sum(code != self._code for code in self._used.values())
         same = " or ".join(key for key in self._keys if key not in self._group_keys)
@@ -145,7 +145,8 @@ class Results:
             text += (
                 f" {earlier:,} of {len(self._used):,} runs were made with earlier code. They "
                 f"count: of each group of runs that differ only in {same}, at least one was "
-                "repeated with this code and gave the same figures."
+                "repeated with this code and gave the same figures. So a change of the code that "
+                "alters only few runs of a group may be missing."
             )
         return text
 
