@@ -110,8 +110,13 @@ def _declared(attribute: Attribute) -> str:
     """What is public about an attribute. Categories are in quotes: one may have a comma."""
     known = listed(attribute.values, MOST_VALUES)
     if attribute.kind == "numeric":
-        known = f"{attribute.lower} to {attribute.upper}"
+        known = f"{_end(attribute.lower)} to {_end(attribute.upper)}"
     return f"{one_line(attribute.name)}: {known}"
+
+
+def _end(bound: object) -> str:
+    """A bound of numbers, or of dates without midnight."""
+    return str(bound).removesuffix(" 00:00:00")
 
 
 def _debit(run: Run) -> str:

@@ -54,6 +54,23 @@ def test_dry_run_says_what_is_left_of_a_cap(db: Path) -> None:
     assert "does not allow this run" in said.err
 
 
+def test_dry_run_shows_bounds_of_dates_without_midnight(tmp_path: Path) -> None:
+    db = tmp_path / "d.duckdb"
+    with duckdb.connect(db) as con:
+        con.execute("CREATE TABLE t (day DATE, moment TIMESTAMP, y BOOLEAN)")
+    file = tmp_path / "d.toml"
+    file.write_text(
+        'target = "y"\n[[column]]\nname = "y"\nkind = "categorical"\ndomain = [false, true]\n'
+        '[[column]]\nname = "day"\nkind = "numeric"\nlower = "2020-01-01"\nupper = "2020-12-31"\n'
+        '[[column]]\nname = "moment"\nkind = "numeric"\nlower = "2020-01-01"\n'
+        'upper = "2020-12-31 23:59:59"\n'
+    )
+    table = ("--db", db, "--table", "t", "--domain", file, "--epsilon", 1)
+    shown = dpforest("train", *table, "--dry-run").out
+    assert "public    day: 2020-01-01 to 2020-12-31\n" in shown
+    assert "moment: 2020-01-01 to 2020-12-31 23:59:59\n" in shown
+
+
 @pytest.mark.more
 def test_dry_run_names_the_recipe_that_follows_if_one_attribute_suffices(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "d.duckdb")) as con:
