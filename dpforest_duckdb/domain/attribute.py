@@ -376,7 +376,8 @@ def _check_categories(a: Attribute) -> None:
         raise DpforestError(f'Column "{a.name}" has no categories: add domain = […].')
     if len(a.values) > MAX_CATEGORIES:
         raise DpforestError(
-            f'Column "{a.name}" has more than {MAX_CATEGORIES} categories: group them.'
+            f'Column "{a.name}" has more than {MAX_CATEGORIES} categories: '
+            "group them, or leave the column out."
         )
     refuse_duplicates(a.name, a.values)
 
