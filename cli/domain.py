@@ -104,7 +104,8 @@ def _check(rows: FoundRows, file: str, target: str | None, as_json: bool) -> Non
     notes = list(remarks(domain, info.columns))
     bound = domain.bind(info.columns)
     notes += rows.remarks(bound, info.columns)
-    used = {fold(name) for name in (*bound.columns, bound.target, *bound.identifiers)}
+    names = (*bound.columns, bound.target, *bound.identifiers, *unit.columns)
+    used = {fold(name) for name in names}
     unused = [name for name in rows.table.columns if fold(name) not in used]
     if as_json:
         emit({"attributes": len(bound.attributes), "unused": unused, "notes": notes})

@@ -24,6 +24,8 @@ COLUMN_KEYS = (
     *("nullable", "taxonomy"),
 )
 
+UNIT_HINT = "if a person may have several rows: the column that says whose row it is"
+
 # words that other tools have for keys of a column
 OTHER_WORDS = {"values": "domain", "categories": "domain", "min": "lower", "max": "upper"}
 
@@ -128,6 +130,8 @@ def domain_toml(domain: Mapping[str, Any]) -> str:
             lines.append(f"{key} = {_toml(domain[key])}")
         elif key == "target":
             lines.append('target = ""  # TODO: name the column to predict')
+        else:
+            lines.append(f'# privacy_unit = "…"  # {UNIT_HINT}')
     for column in domain["column"]:
         lines.append("\n[[column]]")
         known = {key: value for key, value in column.items() if key not in ("todo", "type")}

@@ -39,6 +39,21 @@ def test_domain_prints_toml_that_trains_once_it_is_filled_in(db: Path, tmp_path:
     assert f"from the file {file}" in dpforest(*by_file).err
 
 
+def test_the_check_of_a_domain_file_counts_the_privacy_unit_as_used(
+    db: Path, tmp_path: Path
+) -> None:
+    printed = dpforest("domain", "--db", db, "--table", "visits", "--target", "ill").text
+    before = '\n[[column]]\nname = "who"'
+    assert '\n# privacy_unit = "…"  # if a person may have several rows' in printed
+    named = printed.replace('# privacy_unit = "…"', 'privacy_unit = "who"')
+    head, _, rest = named.partition(before)
+    file = tmp_path / "visits.toml"
+    file.write_text(head + rest[rest.index("\n[[column]]") :])
+    checked = ("domain", "--db", db, "--table", "visits", "--check", file)
+    assert "not used" not in dpforest(*checked).text
+    assert dpforest(*checked, "--json").facts["unused"] == []
+
+
 def test_truth_values_of_files_and_enumerations_of_queries_declare_themselves(
     tmp_path: Path,
 ) -> None:
