@@ -47,6 +47,8 @@ def main() -> None:
     per_visit = train(con, "visits", target="readmitted", epsilon=1, privacy_unit="row")
     print(f"per visit:   {per_visit.guarantee}")
 
+    # A warning says that this table can never be capped: its two runs protect different units. For
+    # your own table, choose the unit before the first run.
     per_patient = train(
         con,
         "visits",
