@@ -139,11 +139,19 @@ def domain_toml(domain: Mapping[str, Any]) -> str:
         if "todo" in column:
             of_type = f" ({column['type']})" if "type" in column else ""
             kinds = column["todo"]
-            remedy = "set a kind and public values, or" if kinds else "no attribute has this type:"
-            lines.append(f"# TODO{of_type}: {remedy} delete the column")
+            lines.append(f"# TODO{of_type}: {_remedy(kinds)} delete the column")
             if kinds:
                 lines.append("\n#\n".join(map(_commented, kinds)))
     return "\n".join(lines) + "\n"
+
+
+def _remedy(kinds: Sequence[Mapping[str, Any]]) -> str:
+    """What to do about a column without a declaration, other than to delete it."""
+    if not kinds:
+        return "no attribute has this type:"
+    if all(choice["kind"] == "identifier" for choice in kinds):
+        return "no attribute has this type: make it an identifier, or"
+    return "set a kind and public values, or"
 
 
 def _commented(choice: Mapping[str, Any]) -> str:

@@ -250,6 +250,7 @@ def test_the_domain_file_offers_no_kind_for_nested_types(tmp_path: Path) -> None
         for column in nested:
             assert "no attribute has this type: delete the column" in column
             assert "kind" not in column
+        assert "no attribute has this type: make it an identifier, or delete" in number
         assert 'kind = "identifier"' in number
 
 
