@@ -32,6 +32,7 @@ from dpforest_duckdb.engine.base import CodedRows, Gradients
 from dpforest_duckdb.learners.class_means import means_deviation, ordered_attributes, start_at_means
 from dpforest_duckdb.learners.growth import Growth, one_split
 from dpforest_duckdb.postprocess.newton_steps import StepWidths, steps
+from dpforest_duckdb.postprocess.noisy_shares import counted_shares
 from dpforest_duckdb.postprocess.voting import centred_variance, integer_votes, intercept, of_two
 from dpforest_duckdb.privacy.bits import Bits
 from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP
@@ -125,8 +126,7 @@ class _Boosting:
     def start_at_shares(self) -> Tree:
         """A tree without a split, with the log-odds of the noisy class shares in its votes."""
         request = self.context.request
-        counted = np.clip(np.array(request.histogram, dtype=np.float64), 0, None) + 1.0
-        tree = intercept(np.log(counted / counted.sum()), request, self.plan)
+        tree = intercept(np.log(counted_shares(request, self.plan)), request, self.plan)
         self.rows.add_votes([tree])
         return tree
 

@@ -26,6 +26,7 @@ from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.learners.growth import one_split
 from dpforest_duckdb.learners.mixtures import weighed, weighed_by_rows
 from dpforest_duckdb.postprocess.discriminant import Moments, discriminant, noise_of_log_odds
+from dpforest_duckdb.postprocess.noisy_shares import counted_shares
 from dpforest_duckdb.postprocess.voting import integer_votes, intercept
 from dpforest_duckdb.privacy.plan import PlannedQuery
 from dpforest_duckdb.progress import Event, Phase
@@ -50,8 +51,7 @@ def release_means(rows: CodedRows, context: TrainingContext) -> Grown:
     request, accountant = context.request, context.accountant
     private = [table[0] for table in rows.count_classes(0, 1)]
     found = _positions(private, context)
-    seen = _rows_of_classes(request)
-    start = intercept(np.log(seen / seen.sum()), request, accountant.plan)
+    start = intercept(np.log(counted_shares(request, accountant.plan)), request, accountant.plan)
     ends = np.cumsum([0, *(each.shape[1] for each in found.values())])
     if not ends[-1]:  # every attribute has one value: there is nothing to sum
         return Grown([start])
@@ -170,10 +170,11 @@ def _moments(
     `private[attribute][cell, class]`.
     """
     request = context.request
-    counted = _rows_of_classes(request)
+    n = max(sum(request.histogram), len(request.domain.classes))
+    counted = n * counted_shares(request, context.accountant.plan)
     blocks = _blocks(request, found)
     sums = _release(class_sums(private, found), blocks, REACH, "means", context)
-    n, size, products, noise = counted.sum(), sum(blocks), None, 0.0
+    size, products, noise = sum(blocks), None, 0.0
     if context.accountant.plan.query("products"):
         upper = np.triu_indices(size)
         released = _release(
@@ -200,12 +201,6 @@ def _blocks(request: Request, numbers: Iterable[int]) -> list[int]:
     """The sizes of the blocks of positions of these attributes."""
     attributes = request.domain.attributes
     return [size for number in numbers for size in positions.blocks(attributes[number])]
-
-
-def _rows_of_classes(request: Request) -> Floats:
-    """The noisy rows `[class]`, at least 1."""
-    counted = request.histogram or (1,) * len(request.domain.classes)
-    return np.maximum(np.array(counted, dtype=np.float64), 1.0)
 
 
 def class_sums(private: Sequence[Integers], found: Mapping[int, Integers]) -> Integers:

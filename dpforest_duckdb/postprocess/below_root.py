@@ -31,6 +31,7 @@ from dpforest_duckdb.postprocess.class_shares import (
     class_shares,
     shares_around,
 )
+from dpforest_duckdb.postprocess.noisy_shares import noisy_shares
 from dpforest_duckdb.privacy.noise import LEAST_VARIANCE
 from dpforest_duckdb.splits.table_codes import code_of
 
@@ -138,8 +139,7 @@ def _estimated(tables: ChildTables) -> tuple[Floats, Floats, list[_Shares]]:
     """
     totals, spread = _totals(tables)
     roots = len(tables.roots)
-    prior = np.clip(totals.sum(axis=0), 0, None) + math.sqrt(spread * len(totals))
-    prior /= prior.sum()
+    prior = noisy_shares(totals.sum(axis=0), spread * len(totals))
     divided = [*_of_roots(tables, totals, spread), *_of_attributes(tables, totals, spread)]
     shares, starts = _over_all(divided, roots, prior), prior[None]
     for level in range(1, roots + 1):

@@ -18,6 +18,7 @@ from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.postprocess.additive import calibration, made_up
 from dpforest_duckdb.postprocess.class_shares import NoisyTable, adjusted, class_shares
+from dpforest_duckdb.postprocess.noisy_shares import noisy_shares
 from dpforest_duckdb.postprocess.shrinkage import sum_upward
 from dpforest_duckdb.postprocess.voting import integer_votes, intercept, of_two
 from dpforest_duckdb.privacy.noise import LEAST_VARIANCE, noise_scale
@@ -29,6 +30,7 @@ from dpforest_duckdb.tree import LEAF, SCALE, Tree
 TINY = 1e-9  # rows, so that no weight is 0 / 0
 CUTS = (-1.5, 0.0, 1.5)  # between the bins of a sum
 MIDDLES = (-2.5, -0.7, 0.7, 2.5)  # of the bins, about
+AT_ONCE = 2**11  # the most values whose rows are estimated together; one table may have more
 PRECISION = 4.0  # 1 / variance of the prior of a weight, and of the shift
 STEPS = 50  # of Newton's method
 HIGHEST = 500.0  # log-odds, before the exponential
@@ -98,17 +100,15 @@ def _evidence(
         if not (rows and code_of(attribute).coded)  # the sum of such a table is the rows' figure
     ]
     total, spread = minimum_variance_total(figures, request, plan)
-    # move towards equal shares by the noise: a rare class may be less rare than it seems
-    prior = np.clip(total, 0, None) + math.sqrt(spread)
-    prior /= prior.sum()
+    prior = noisy_shares(total, spread)
     noisy = [
         NoisyTable(*adjusted(table, variance, total, spread), attribute.used_in_order)
         for attribute, table, variance in zip(split_by, tables, variances, strict=True)
     ]
     parts = [
-        _part(attribute, table.counts, shares, prior)
-        for attribute, table, shares in zip(
-            split_by, noisy, class_shares(noisy, prior), strict=True
+        _part(attribute, rows, shares, prior)
+        for attribute, rows, shares in zip(
+            split_by, _rows_of_values(noisy), class_shares(noisy, prior), strict=True
         )
     ]
     return Evidence(
@@ -128,15 +128,31 @@ class _Part:
     weight: Floats
 
 
-def _part(attribute: Attribute, table: Floats, likely: Floats, prior: Floats) -> _Part:
-    """The evidence of an attribute, from noisy counts `table[value, class]` of the values that the
-    domain describes, and their class shares `likely[value, class]`.
+def _rows_of_values(tables: Sequence[NoisyTable]) -> list[Floats]:
+    """The part of all rows that has each value `[value]` of a table, for each of the tables.
+
+    Tables of as many values are estimated together, up to AT_ONCE values.
+    """
+    found, sizes = dict[int, Floats](), [len(table.counts) for table in tables]
+    for size in set(sizes):
+        alike = [number for number, each in enumerate(sizes) if each == size]
+        some = max(1, AT_ONCE // size)
+        for start in range(0, len(alike), some):
+            together = [tables[number] for number in alike[start : start + some]]
+            counts = np.stack([table.counts.sum(axis=1) for table in together])
+            variance = np.array([table.variance * table.counts.shape[1] for table in together])
+            found.update(zip(alike[start:], noisy_shares(counts, variance), strict=False))
+    return [found[number] for number in range(len(tables))]
+
+
+def _part(attribute: Attribute, rows: Floats, likely: Floats, prior: Floats) -> _Part:
+    """The evidence of an attribute, from the part of all `rows[value]` that has each value that the
+    domain describes, and the class shares there, `likely[value, class]`.
     """
     cells = list(attribute.described)
-    held = np.clip(table.sum(axis=1), 0, None) + TINY
     shares, weight = np.tile(prior, (attribute.cells, 1)), np.zeros(attribute.cells)
     added = np.zeros(shares.shape)
-    shares[cells], weight[cells] = likely, held / held.sum()
+    shares[cells], weight[cells] = likely, rows
     added[cells] = np.log(likely / (weight[cells] @ likely))
     return _Part(added, shares, weight)
 

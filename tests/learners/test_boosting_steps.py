@@ -18,6 +18,7 @@ from dpforest_duckdb.engine.base import Gradients
 from dpforest_duckdb.learners import boosting
 from dpforest_duckdb.learners.boosting import LARGEST_STEP
 from dpforest_duckdb.learners.growth import one_split
+from dpforest_duckdb.postprocess.noisy_shares import counted_shares
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP, Measure
 from dpforest_duckdb.privacy.plan import PlannedQuery
@@ -139,9 +140,11 @@ def test_the_noise_in_votes_is_as_stated(classes: int) -> None:
 
 
 def test_a_class_that_noise_leaves_without_rows_starts_with_finite_log_odds() -> None:
-    """Each class starts with one row more than its noisy count, and at least one."""
+    """By the posterior mean of its share, which is above 0."""
     found = boosting_of([[0.5, 0.5]], 100, histogram=(-5, 95))
     tree = found.start_at_shares()
     assert cast(Any, found.rows).added == [tree]
     first, second = tree.votes[0] / SCALE
-    assert second - first == pytest.approx(math.log(96), abs=0.001)
+    of_first, of_second = counted_shares(found.context.request, found.plan)
+    assert second - first == pytest.approx(math.log(of_second / of_first), abs=0.001)
+    assert 0 < of_first < of_second

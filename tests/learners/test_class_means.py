@@ -20,6 +20,7 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.learners import class_means
 from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.postprocess.noisy_shares import counted_shares, noisy_shares
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.bits import SecureBits
@@ -79,6 +80,7 @@ def test_moments_without_noise_are_those_of_the_positions(rows: int, second: str
     parts = places / REACH
     of_classes = [parts[labels == label].sum(axis=0) for label in range(len(LABELS))]
     assert moments.sums == pytest.approx(np.stack(of_classes))
+    assert moments.rows == pytest.approx(n * counted_shares(context.request, plan))
     assert moments.squares == pytest.approx((parts**2).mean(axis=0))
     query = plan.query(second)
     assert query is not None
@@ -152,7 +154,12 @@ def test_attributes_of_one_value_each_leave_the_frequencies_of_the_classes(
     con.execute("CREATE TABLE t AS SELECT 'a' AS x, 'c' || (i % 3) AS c FROM range(90) AS r(i)")
     only = Attribute("x", "categorical", ("a",), nullable=False)
     forest = fit(con, "t", domain=Domain((only,), "c", ("c0", "c1", "c2")), recipe="class-means")
-    assert len(forest.trees) == 1
+    (tree,) = forest.trees
+    assert tree.counts is not None
+    assert tree.noise is not None
+    shares = noisy_shares(tree.counts[0].astype(np.float64), float(tree.noise[0]) ** 2)
+    votes = tree.votes[0] / SCALE
+    assert votes - votes[0] == pytest.approx(np.log(shares / shares[0]), abs=0.002)
 
 
 @pytest.mark.parametrize(("rows", "query", "part"), [(800, "squares", 0.7), (9_000, "products", 1)])

@@ -22,6 +22,7 @@ from dpforest_duckdb.postprocess.log_odds import (
     minimum_variance_total,
     sums,
 )
+from dpforest_duckdb.postprocess.noisy_shares import noisy_shares
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.plan import ROW_COUNTS
 from dpforest_duckdb.recipes import find
@@ -142,6 +143,6 @@ def test_classes_are_weighed_by_every_table_that_counts_the_rows_by_itself(count
         growth.release(leaves, np.tile([each, 2 * each], (values, 1)), noise)
     figures.append((rows[0], rows[1] ** 2) if counted else (np.array([1400, 2800]), 2 * 3.0**2))
     expected = np.average([f for f, _ in figures], axis=0, weights=[1 / v for _, v in figures])
-    expected += math.sqrt(1 / sum(1 / variance for _, variance in figures))
+    variance = 1 / sum(1 / of_one for _, of_one in figures)
     found = evidence(growth.finished()[: 3 if counted else 2], request, plan)
-    assert found.prior == pytest.approx(expected / expected.sum(), rel=1e-9)
+    assert found.prior == pytest.approx(noisy_shares(expected, variance), rel=1e-9)
