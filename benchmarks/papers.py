@@ -35,9 +35,9 @@ from thesis_code import its_draws, its_nodes, its_range, its_values
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.recipes import RECIPES, find
+from dpforest_duckdb.recipes.published.dprf_gini_splits import by_best_points
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.splits.choose import Choice, Drawn
-from dpforest_duckdb.splits.published import by_best_points
 from dpforest_duckdb.splits.utilities import GINI, with_factor_2
 
 RUNS = 10

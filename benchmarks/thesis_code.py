@@ -18,10 +18,11 @@ from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.learners.levels import LEVELS, split_levels
 from dpforest_duckdb.recipes.published.thesis_forest import LEAST_ROWS, POINTS
+from dpforest_duckdb.recipes.published.thesis_splits import at_points
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Grown, Learner, TrainingContext
 from dpforest_duckdb.splits.choose import NO_SPLIT, Choice, Chooser, Drawn, among
-from dpforest_duckdb.splits.published import at_points, by_points, full_shares, unless_few_or_pure
+from dpforest_duckdb.splits.published import by_points, full_shares, unless_few_or_pure
 from dpforest_duckdb.splits.utilities import BALANCE, Utility, gini
 from dpforest_duckdb.tree import LEAF, MULTIWAY, THRESHOLD
 

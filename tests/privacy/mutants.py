@@ -40,7 +40,6 @@ from dpforest_duckdb.learners import (
     joint_tables,
     mixtures,
     private_bounds,
-    selective_aggregation,
     specialisation,
 )
 from dpforest_duckdb.learners import private_bins as medians
@@ -52,6 +51,7 @@ from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.plan import AGAIN, ROW_COUNTS, ROWS, Plan
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes.ours import boosted, tree_beside_sums
+from dpforest_duckdb.recipes.published import guan_aggregation
 from dpforest_duckdb.splits import choose, positions, table_codes
 from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.training import run as training
@@ -326,8 +326,8 @@ def rated_rows_by_their_place() -> None:
 
 def trees_removed_as_of_one_row() -> None:
     """Trees are removed by draws that protect one row of a unit."""
-    drawn = selective_aggregation.drawn
-    selective_aggregation.drawn = lambda context: drawn(
+    drawn = guan_aggregation.drawn
+    guan_aggregation.drawn = lambda context: drawn(
         replace(context, request=replace(context.request, rows_per_unit=1))
     )
 

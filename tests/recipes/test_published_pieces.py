@@ -20,13 +20,6 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.domain.types import INTEGER, VARCHAR, column_type
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
-from dpforest_duckdb.learners import selective_aggregation as aggregation
-from dpforest_duckdb.learners.feature_selection import (
-    interaction,
-    mutual_information,
-    symmetrical_uncertainty,
-    weights_of,
-)
 from dpforest_duckdb.learners.specialisation import draw_by_entry
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.accountant import Accountant
@@ -36,20 +29,25 @@ from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.selection import Exponents
 from dpforest_duckdb.progress import unobserved
 from dpforest_duckdb.recipes import find
+from dpforest_duckdb.recipes.published import guan_aggregation as aggregation
+from dpforest_duckdb.recipes.published.dprf_gini_splits import (
+    by_best_points,
+    where_points_are_left,
+)
 from dpforest_duckdb.recipes.published.privatree import leaf_epsilon
+from dpforest_duckdb.recipes.published.privatree_splits import by_private_histograms
+from dpforest_duckdb.recipes.published.rana_splits import by_class_means, unless_a_child_is_small
+from dpforest_duckdb.recipes.published.thesis_splits import at_points, equidistant
+from dpforest_duckdb.recipes.published.tpdprf_relevance import (
+    interaction,
+    mutual_information,
+    symmetrical_uncertainty,
+    weights_of,
+)
 from dpforest_duckdb.request import TrainingContext
 from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.choose import NO_SPLIT, Choice, Drawn
-from dpforest_duckdb.splits.published import (
-    at_points,
-    by_best_points,
-    by_class_means,
-    by_private_histograms,
-    equidistant,
-    unless_a_child_is_small,
-    unless_few_or_pure,
-    where_points_are_left,
-)
+from dpforest_duckdb.splits.published import unless_few_or_pure
 from dpforest_duckdb.splits.utilities import (
     F_MAX,
     GINI,

@@ -21,10 +21,10 @@ from dpforest_duckdb.privacy.plan import LAPLACE
 from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import per_node
+from dpforest_duckdb.recipes.published.dprf_gini_splits import by_best_points, where_points_are_left
 from dpforest_duckdb.recipes.recipe import ALL_ROWS, BOOTSTRAP, Recipe, repaired
 from dpforest_duckdb.request import Level
 from dpforest_duckdb.splits.choose import among, attribute_first, by_utility
-from dpforest_duckdb.splits.published import by_best_points, where_points_are_left
 from dpforest_duckdb.splits.utilities import GINI, with_factor_2
 
 

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from dpforest_duckdb.learners.selective_aggregation import BY_DRAWN_ERRORS, BY_TRUE_ERRORS
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
 from dpforest_duckdb.privacy.plan import LAPLACE, Plan
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import spread
+from dpforest_duckdb.recipes.published.guan_aggregation import BY_DRAWN_ERRORS, BY_TRUE_ERRORS
 from dpforest_duckdb.recipes.recipe import Recipe, half_the_attributes, repaired
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import by_utility

@@ -27,11 +27,12 @@ from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.leaf_queries import LABEL
 from dpforest_duckdb.recipes.plans import spread
+from dpforest_duckdb.recipes.published.privatree_splits import by_private_histograms
 from dpforest_duckdb.recipes.recipe import Adaptation, Recipe, repaired
 from dpforest_duckdb.recipes.row_count_queries import NOISY_ROWS, PUBLIC_ROWS, ROWS_SHARE
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import by_utility
-from dpforest_duckdb.splits.published import by_private_histograms, unless_few_or_pure
+from dpforest_duckdb.splits.published import unless_few_or_pure
 from dpforest_duckdb.splits.utilities import GINI
 
 ERROR = 0.01  # the share of rows that flipped labels may get wrong

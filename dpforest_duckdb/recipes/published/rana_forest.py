@@ -23,10 +23,10 @@ from dpforest_duckdb.postprocess.voting import vote_by_majority
 from dpforest_duckdb.privacy.plan import LAPLACE, Plan
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import spread
+from dpforest_duckdb.recipes.published.rana_splits import by_class_means, unless_a_child_is_small
 from dpforest_duckdb.recipes.recipe import BOOTSTRAP, Adaptation, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import Choice, among
-from dpforest_duckdb.splits.published import by_class_means, unless_a_child_is_small
 
 
 def plan(request: Request) -> Plan:

@@ -1,5 +1,4 @@
-"""DPRF_thesis: Suihkonen, Differential Privacy applied to Random Forest Classification, MSc thesis,
-Helsinki 2023, chapter 5.
+"""DPRF_thesis: Suihkonen, Differential Privacy applied to Random Forest Classification, 2023, §5.
 
 Binary trees on disjoint rows. A node has K random attributes. For each, a private median is drawn
 among ten equidistant points (5.1), or one category against the rest (5.2). Then the attribute is
@@ -27,9 +26,10 @@ from dpforest_duckdb.recipes.plans import (
     half_to_leaves,
     half_to_leaves_and_full_medians,
 )
+from dpforest_duckdb.recipes.published.thesis_splits import at_points
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
 from dpforest_duckdb.splits.choose import Chooser, among, attribute_first
-from dpforest_duckdb.splits.published import at_points, by_points, full_shares, unless_few_or_pure
+from dpforest_duckdb.splits.published import by_points, full_shares, unless_few_or_pure
 from dpforest_duckdb.splits.utilities import BALANCE, GINI, MSE_OF_SIGNED, MSE_OF_ZERO_ONE, Utility
 
 POINTS, LEAST_ROWS = 10, 4

@@ -1,8 +1,9 @@
 """Selective aggregation: remove trees from a forest one by one by its errors (Guan et al. 2020).
 
-This is Algorithm 2 as the thesis prints it (its Algorithm 4.2). It uses either the true errors,
-which is NOT private, or draws that are paid for. One more row raises each error of a round by 0 or
-1 and lowers none. So a round is a draw by a monotone utility of sensitivity 1.
+The recipe is in `guan_dpgdf.py`. This is Algorithm 2 as the thesis prints it (its Algorithm 4.2).
+It uses either the true errors, which is NOT private, or draws that are paid for. One more row
+raises each error of a round by 0 or 1 and lowers none. So a round is a draw by a monotone utility
+of sensitivity 1.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Weights of attributes by the true rows, before trees are grown (Liu et al. 2022, thesis 4.3.4).
+"""Weights of attributes in TpDPRF (Liu et al. 2022, thesis 4.3.4); the recipe is in `tpdprf.py`.
 
-NOT private: no budget is spent on the weights.
+They are those of the true rows, before trees are grown. NOT private: no budget is spent on them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ import numpy as np
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.request import Grown, Learner, TrainingContext
+from dpforest_duckdb.splits.choose import Choice, Chooser, Drawn
 
 LEAST = 0.01  # of the largest symmetrical uncertainty: attributes below it are not relevant
 
@@ -90,3 +92,21 @@ def relevant(learner: Learner) -> Learner:
         )
 
     return replace(learner, grow=grow)
+
+
+def among_the_relevant(chooser: Chooser) -> Chooser:
+    """The chooser, restricted to the ⌊√m⌋ remaining attributes of largest weight.
+
+    NOT private if the weights are those of the true rows.
+    """
+
+    def choose(choice: Choice) -> Drawn:
+        left = choice.attributes_left()
+        weights = np.broadcast_to(np.array(choice.weights or [1.0]), left.shape)
+        rank = np.where(left, -weights, np.inf).argsort(axis=1, kind="stable").argsort(axis=1)
+        kept = left & (rank < max(1, math.isqrt(left.shape[1])))
+        return chooser(
+            replace(choice, allowed=choice.allowed & kept[:, choice.candidates.attribute])
+        )
+
+    return choose
