@@ -69,6 +69,8 @@ class Adaptation:
       or more and more than one tree, and the noise in the figure is small; then `size` uses it. It
       is also asked if there is an `if_one_suffices`: the recipe to switch to if one attribute alone
       classifies most rows correctly.
+    - `cuts_at_medians`: the plan may have the query "bins", which cuts numeric attributes at
+      private medians (`learners.private_bins`).
     - `draws_bins`: with three classes or more, numeric attributes are drawn together with their
       bins (`learners.candidate_bins`).
     """
@@ -81,6 +83,7 @@ class Adaptation:
     all_in_mu: bool = False
     asks_strongest: bool = False
     if_one_suffices: Recipe | None = None
+    cuts_at_medians: bool = False
     draws_bins: bool = False
 
     @property
@@ -120,7 +123,6 @@ class Recipe:
       every leaf, "scores" of sums of votes;
     - boosting's "sweep" and "forest", the "tables" of attributes, class means' "window", "means",
       "squares" and "products" (see `learners`);
-    - "bins": cuts of numeric attributes at private medians (`learners.private_bins`);
     - those of the `adaptation`.
 
     `finish` turns what was released into votes, `voting` says how trees vote together, `link` how

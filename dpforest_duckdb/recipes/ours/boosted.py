@@ -127,7 +127,7 @@ BOOSTED = own_recipe(
     depth=DEEPEST,
     plan=plan,
     learner=BOOSTING,
-    adaptation=Adaptation(adapt, private_bounds=True, all_in_mu=True),
+    adaptation=Adaptation(adapt, private_bounds=True, all_in_mu=True, cuts_at_medians=True),
     finish=as_grown,
     limited="random trees",
     link="softmax",

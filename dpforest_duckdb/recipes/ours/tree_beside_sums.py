@@ -105,7 +105,7 @@ TREE_BESIDE_SUMS = own_recipe(
     depth=8,
     plan=plan,
     learner=LEARNER,
-    adaptation=Adaptation(adapt, private_bounds=True),
+    adaptation=Adaptation(adapt, private_bounds=True, cuts_at_medians=True),
     finish=as_grown,
     limited="trees of one split",
     link="softmax",

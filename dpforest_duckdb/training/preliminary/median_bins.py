@@ -35,7 +35,6 @@ MEDIAN_BINS = Step(
     Phase.CHOOSE_BINS,
     asked=asks(MEDIANS),
     adapt=_adapt,
-    # no recipe that plans medians draws bins, and all of them have private bounds
-    may_be_asked=lambda adaptation: adaptation.private_bounds and not adaptation.draws_bins,
+    may_be_asked=lambda adaptation: adaptation.cuts_at_medians,
     domains=_domains,
 )
