@@ -99,23 +99,24 @@ class Adaptation:
 FIXED = Adaptation()  # nothing depends on the rows
 
 
-@dataclass(frozen=True, eq=False)  # so that a recipe can be a key
+@dataclass(frozen=True, eq=False, kw_only=True)  # without eq a recipe can be a key
 class Recipe:
     """One system, rigorous or as published.
 
-    How it reads the rows:
+    Rows, splits and leaves:
 
     - `rows`: every tree sees all rows (the budget is divided by the trees), a disjoint part of
       them, or a bootstrap sample (never private).
-    - `split_type` says which splits are possible, `leaf` is the query for a leaf. The level loop
-      asks `choose` how a node is split and `stop` which nodes stay leaves; a recipe whose learner
-      does not use that loop has neither.
+    - `split_type` says which splits are possible. `bins` is the number of equal parts of a number's
+      range; 0 for the default. With `taxonomies`, groups of categories are split before their
+      categories.
+    - The level loop asks `choose` how a node is split, `stop` which nodes stay leaves, and `leaf`
+      at every leaf. A recipe whose `learner` does not use that loop has no `choose` and no `stop`.
     - `learner` grows the trees. With `ends_early`, `choose` or `learner` may leave a node unsplit
       too, so that trees need not be complete.
-    - `taxonomies`: groups of categories are split before their categories.
-    - `bins` is the number of equal parts of a number's range; 0 for the default.
+    - `second` is a second phase, if there is one.
 
-    `plan` gives the queries:
+    The budget, and what follows from released figures: `plan` gives the queries.
 
     - "rows": a noisy class histogram of all rows, if there is an `adaptation`; "rows again": a
       second one, only if the first is too noisy (`row_count_queries`);
@@ -126,47 +127,61 @@ class Recipe:
     - those of the `adaptation`.
 
     `finish` turns what was released into votes, `voting` says how trees vote together, `link` how
-    votes become probabilities. `second` is a second phase, if there is one.
+    votes become probabilities.
 
-    `trees` and `depth` are numbers or public rules; they are maxima if the recipe adapts. With
-    `own_trees` or `own_depth` a requested number has no effect. With `one_tree_per_attribute` there
-    are at most as many trees as attributes. `limited` names the trees that a
-    requested number limits, if there are others besides. `depth` is counted as in the paper, in
-    which the root has the depth `depth_of_root`: the longest path has depth - depth_of_root splits.
+    Trees and depth:
 
-    `published` is the form as published, in which `as_published` is true. `flaws` say why a form is
-    not private, `repair` what the rigorous form does instead, `only` why there is only one form.
-    `variants` are pieces that NAME:VARIANT replaces; `refused` says why a variant does not exist.
-    `instead` names the nearest recipe for requests that this one cannot meet. `lines` are the lines
-    of the system in its sources, each with the piece that implements it.
+    - `trees` and `depth` are numbers or public rules; they are maxima if the recipe adapts. `depth`
+      is counted as in the paper, in which the root has the depth `depth_of_root`: the longest path
+      has depth - depth_of_root splits.
+    - With `one_tree_per_attribute` there are at most as many trees as attributes.
+    - With `own_trees` or `own_depth` a requested number has no effect. `limited` names the trees
+      that a requested number limits, if there are others besides.
+    - `instead` names the nearest recipe for requests that this one cannot meet.
+
+    Its forms:
+
+    - `published` is the form as published, in which `as_published` is true. `flaws` say why a form
+      is not private, `repair` what the rigorous form does instead, `only` why there is only one.
+    - `variants` are pieces that NAME:VARIANT replaces; `refused` says why a variant does not exist.
+    - `lines` are the lines of the system in its sources, each with the piece that implements it.
     """
 
     name: str
     title: str
     year: int
     paper: str
+
+    # rows, splits and leaves
     rows: Sample
     split_type: SplitType
-    trees: int | Callable[[Domain], int]
-    depth: int | Callable[[Domain], int]
-    plan: Callable[[Request], Plan]
-    finish: Finish
-    learner: Learner = LEVELS
-    adaptation: Adaptation = FIXED
+    bins: int = 0
+    taxonomies: bool = False
     choose: Chooser | None = None
     stop: Stop | None = None
-    ends_early: bool = False
     leaf: Leaf = LEAF_COUNTS
+    learner: Learner = LEVELS
+    ends_early: bool = False
     second: SecondPhase | None = None
+
+    # the budget, and what follows from released figures
+    plan: Callable[[Request], Plan]
+    adaptation: Adaptation = FIXED
+    finish: Finish
     voting: Voting = "sum"
-    one_tree_per_attribute: bool = False
-    taxonomies: bool = False
-    bins: int = 0
+    link: Link = "shares"
+
+    # trees and depth, and what a requested number of them does
+    trees: int | Callable[[Domain], int]
+    depth: int | Callable[[Domain], int]
     depth_of_root: int = 0
+    one_tree_per_attribute: bool = False
     own_trees: bool = False
     own_depth: bool = False
     limited: str = ""
-    link: Link = "shares"
+    instead: str = "dprfmaxtree"
+
+    # its forms, and how they differ from the paper
     published: Recipe | None = None
     as_published: bool = False
     flaws: tuple[str, ...] = ()
@@ -174,7 +189,6 @@ class Recipe:
     only: str = ""
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
-    instead: str = "dprfmaxtree"
     lines: tuple[Line, ...] = ()
 
     @property
