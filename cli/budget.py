@@ -77,8 +77,9 @@ def budget(
     Example:
       dpforest budget set --db data.duckdb --table visits --epsilon 2
     """
+    from dpforest_duckdb.cli.accounts import any_account, known_accounts
     from dpforest_duckdb.engine.files import is_data_file
-    from dpforest_duckdb.training.budget import any_account, known_accounts, set_cap
+    from dpforest_duckdb.training.budget import set_cap
 
     of_data = dataset is not None or (db is not None and is_data_file(db))
     named = dataset or (db if of_data else table)
@@ -98,11 +99,11 @@ def budget(
     )
     with place as opened:
         if action is Action.retire:
-            any_account(opened, opened.tables(opened.catalog), ledger).retire(str(table))
+            any_account(opened, ledger).retire(str(table))
             _show_retired(str(table), as_json)
             return
         if action is Action.show and named is None:
-            known = known_accounts(opened, opened.tables(opened.catalog), ledger)
+            known = known_accounts(opened, ledger)
             if len(known) > 1:
                 _show_all(known, as_json)
                 return
@@ -116,9 +117,8 @@ def budget(
             found = account.move_from(str(table))
         else:
             found = account.budget()
-    first = action is Action.set and len(found.caps) == 1
-    if first and found.caps[0].unit.is_row and privacy_unit is None:
-        say(single_rows(account.noun))
+    if action is Action.set and privacy_unit is None:
+        _say_if_single_rows(account, found)
     _say_if_overspent(found)
     if as_json:
         emit({"table": account.display, **found.facts()})
@@ -131,6 +131,12 @@ def _show_retired(table: str, as_json: bool) -> None:
         emit({"table": table, "action": "retire"})
     else:
         tell(f'Table "{table}" is retired: its spending is kept, and it blocks no other table.')
+
+
+def _say_if_single_rows(account: KeptAccount, found: Budget) -> None:
+    """Say on stderr that the first cap protects single rows."""
+    if len(found.caps) == 1 and found.caps[0].unit.is_row:
+        say(single_rows(account.noun))
 
 
 def _say_if_overspent(found: Budget) -> None:
@@ -175,11 +181,11 @@ def _account(
     ledger: str | None,
 ) -> Account:
     """The budget of a table."""
+    from dpforest_duckdb.cli.accounts import only_account
     from dpforest_duckdb.ledger.account import Account
-    from dpforest_duckdb.training.budget import only_account
 
     if table is None:
-        return only_account(engine, engine.tables(engine.catalog), ledger)
+        return only_account(engine, ledger)
     named = to if action is Action.move else table
     return Account.of(engine, engine.table(str(named)), ledger)
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from dpforest_duckdb.arguments import PATH, refuse_wrong_types
-from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.errors import DpforestError, PublicFactWarning, UsageError, in_python, warn
-from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.accounts import KeptAccount
-from dpforest_duckdb.ledger.anchor import Anchor
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.entries import Budget
 from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
@@ -151,40 +147,3 @@ def set_cap(
         account.unit(privacy_unit, rows_per_unit),
         raise_cap=raise_cap,
     )
-
-
-def any_account(engine: Anchor, tables: Sequence[TableInfo], ledger: str | Path | None) -> Account:
-    """The account, in the ledger, of any table of a database.
-
-    Tables whose budgets are in other ledgers are passed over. Raises `DpforestError` if there are
-    no others.
-    """
-    refused = list[DpforestError]()
-    for table in tables:
-        try:
-            return Account.of(engine, table, ledger)
-        except DpforestError as error:
-            refused.append(error)
-    if refused:
-        raise refused[0]
-    raise UsageError("The database has no table: create one before budget retire.")
-
-
-def known_accounts(
-    engine: Anchor, tables: Sequence[TableInfo], ledger: str | Path | None
-) -> list[Account]:
-    """The accounts of the tables of a database that have a budget, or of all if none has one."""
-    accounts = [Account.of(engine, table, ledger) for table in tables]
-    return [each for each in accounts if each.budget() != Budget((), ())] or accounts
-
-
-def only_account(engine: Anchor, tables: Sequence[TableInfo], ledger: str | Path | None) -> Account:
-    """The account of the one table of a database that has a budget, or of the only table.
-
-    Raises `UsageError` if several tables have one.
-    """
-    known = known_accounts(engine, tables, ledger)
-    if len(known) != 1:
-        listed = ", ".join(account.info.reference for account in known) or "none"
-        raise UsageError(f"Name the table with --table: the database has {listed}.")
-    return known[0]

@@ -1,0 +1,50 @@
+"""Which tables of a database a command means, if it names none: those with a budget."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dpforest_duckdb.errors import DpforestError, UsageError
+from dpforest_duckdb.ledger.account import Account
+from dpforest_duckdb.ledger.entries import Budget
+
+if TYPE_CHECKING:
+    from dpforest_duckdb.engine.duckdb import DuckDBEngine
+    from dpforest_duckdb.engine.spark.engine import SparkEngine
+
+    Tables = DuckDBEngine | SparkEngine
+
+
+def any_account(engine: Tables, ledger: str | None) -> Account:
+    """The account, in the ledger, of any table.
+
+    Tables whose budgets are in other ledgers are passed over. Raises `DpforestError` if there are
+    no others.
+    """
+    refused = list[DpforestError]()
+    for table in engine.tables(engine.catalog):
+        try:
+            return Account.of(engine, table, ledger)
+        except DpforestError as error:
+            refused.append(error)
+    if refused:
+        raise refused[0]
+    raise UsageError("The database has no table: create one before budget retire.")
+
+
+def known_accounts(engine: Tables, ledger: str | None) -> list[Account]:
+    """The accounts of the tables that have a budget, or of all tables if none has one."""
+    accounts = [Account.of(engine, table, ledger) for table in engine.tables(engine.catalog)]
+    return [each for each in accounts if each.budget() != Budget((), ())] or accounts
+
+
+def only_account(engine: Tables, ledger: str | None) -> Account:
+    """The account of the one table that has a budget, or of the only table.
+
+    Raises `UsageError` if several tables have one.
+    """
+    known = known_accounts(engine, ledger)
+    if len(known) != 1:
+        listed = ", ".join(account.info.reference for account in known) or "none"
+        raise UsageError(f"Name the table with --table: the database has {listed}.")
+    return known[0]
