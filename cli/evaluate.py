@@ -66,7 +66,7 @@ def evaluate(
     """
     from dpforest_duckdb.model import store
     from dpforest_duckdb.model.json_format import fingerprint
-    from dpforest_duckdb.training.evaluate import evaluate_table
+    from dpforest_duckdb.training.evaluate import Terms, evaluate_table
     from dpforest_duckdb.training.opening import find_rows
 
     database, rows = opening.rows_of(db, table)
@@ -83,17 +83,8 @@ def evaluate(
         for note in source.remarks(forest.domain):
             say(f"Note: {note}")
         stop_if_interrupted()
-        found = evaluate_table(
-            source.engine,
-            forest,
-            source.table,
-            account=account,
-            target=target,
-            epsilon=epsilon,
-            privacy_unit=privacy_unit,
-            rows_per_unit=rows_per_unit,
-            unseen=unseen,
-        )
+        terms = Terms(target, epsilon, privacy_unit, rows_per_unit, unseen)
+        found = evaluate_table(source.engine, forest, source.table, account, terms)
         if epsilon is not None:
             say_spent(account)
         _say_if_trained(account, forest)

@@ -133,7 +133,7 @@ def _session(con: duckdb.DuckDBPyConnection) -> None:
         rows.encode(Coding(domain, ROW, trees=1, sample="all", salt=1))
     forest = _forest(domain)
     forest.to_sql("t")
-    evaluate_table(engine, forest, engine.table("t"), account=NoAccount())
+    evaluate_table(engine, forest, engine.table("t"), NoAccount())
 
 
 def _forest(domain: Domain) -> Forest:

@@ -8,7 +8,7 @@ What is computed from the noisy grid may be published.
 from __future__ import annotations
 
 import secrets
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,35 @@ from dpforest_duckdb.training.opening import Rows, find_rows
 
 EVALUATE = "evaluate"  # stands for the recipe in the ledger
 UNSEEN = "the model never saw these rows"  # what --unseen records in the ledger
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What is asked of an evaluation, and what it may cost: see `evaluate`.
+
+    Without `epsilon` the figures are exact.
+    """
+
+    target: str | None = None
+    epsilon: float | str | Decimal | None = None
+    privacy_unit: str | None = None
+    rows_per_unit: int | None = None
+    unseen: bool = False
+
+    @property
+    def cost(self) -> int | None:
+        """Nano-ε, or None for exact figures.
+
+        Raises `UsageError` for an ε that is none, and for what exact figures cannot have.
+        """
+        if self.epsilon is not None:
+            return nano_epsilon(self.epsilon)
+        if self.privacy_unit is not None or self.rows_per_unit is not None or self.unseen:
+            raise UsageError(
+                "--privacy-unit, --rows-per-unit and --unseen go with --epsilon: exact figures "
+                "protect nobody."
+            )
+        return None
 
 
 def evaluate(
@@ -80,12 +109,8 @@ def evaluate(
         found.engine,
         forest,
         found.table,
-        account=_account(found, ledger, dataset, exact=epsilon is None),
-        target=target,
-        epsilon=epsilon,
-        privacy_unit=privacy_unit,
-        rows_per_unit=rows_per_unit,
-        unseen=unseen,
+        _account(found, ledger, dataset, exact=epsilon is None),
+        Terms(target, epsilon, privacy_unit, rows_per_unit, unseen),
     )
 
 
@@ -93,20 +118,15 @@ def evaluate_table(
     engine: Engine,
     forest: ForestContent,
     table: TableInfo,
-    *,
     account: AnyAccount,
-    target: str | None = None,
-    epsilon: float | str | Decimal | None = None,
-    privacy_unit: str | None = None,
-    rows_per_unit: int | None = None,
-    unseen: bool = False,
+    terms: Terms = Terms(),
 ) -> Evaluation:
     """Evaluate a forest on rows; those without a class of the class list are left out.
 
-    Without `epsilon` the figures are exact and must be kept as secret as the rows. A table with a
-    cap refuses them.
+    Without ε the figures are exact and must be kept as secret as the rows. A table with a cap
+    refuses them.
 
-    With `epsilon` the figures are noisy, and ε is debited before a row is read. The privacy unit is
+    With ε the figures are noisy, and ε is debited before a row is read. The privacy unit is
     that of the cap, else the model's or a larger one. The figures may be published if the model is
     private: a model that was trained on these rows without a guarantee would reveal them by its
     figures, whatever the noise. So the ledger must have the model's hash, as what a private run
@@ -117,26 +137,21 @@ def evaluate_table(
     `account` is the budget of the rows. `NoAccount` is for rows that cannot have one. Raises
     `DpforestError`.
     """
-    nano = None if epsilon is None else nano_epsilon(epsilon)
-    if nano is None and (privacy_unit is not None or rows_per_unit is not None or unseen):
-        raise UsageError(
-            "--privacy-unit, --rows-per-unit and --unseen go with --epsilon: exact figures protect "
-            "nobody."
-        )
+    nano, target = terms.cost, terms.target
     _refuse_other_account(engine, table, account, exact=nano is None)
-    unit = ROW if nano is None else _unit(account, table, forest, privacy_unit, rows_per_unit)
+    unit = ROW if nano is None else _unit(account, table, forest, terms)
     info = _typed(engine, forest, table, target, unit)
     engine.refuse_unseen(info, _read(forest, info, target, unit))
     if nano is None:
         return _exact(engine, info, forest, target, account)
-    reason = "" if unseen else _reason_to_withhold(account, forest)
+    reason = "" if terms.unseen else _reason_to_withhold(account, forest)
     if reason and account.budget().cap:
         raise BudgetError(
             f'Refused: {account.noun} "{account.display}" has a cap. {reason} Pass --unseen if the '
             "model never saw these rows."
         )
     labels = _labels(forest, info, target, unit)
-    declared = {"declared": UNSEEN} if unseen else {}
+    declared = {"declared": UNSEEN} if terms.unseen else {}
     plan = ({**counting("figures", (nano,)).facts(), **declared},)
     charge = Charge(nano, 0, unit, EVALUATE, forest.name, private=not reason, plan=plan)
     with (
@@ -192,14 +207,9 @@ def _typed(
     return engine.typed(table, replace(forest.domain, attributes=used, target=classes), unit)
 
 
-def _unit(
-    account: AnyAccount,
-    info: TableInfo,
-    forest: ForestContent,
-    column: str | None,
-    rows: int | None,
-) -> PrivacyUnit:
+def _unit(account: AnyAccount, info: TableInfo, forest: ForestContent, terms: Terms) -> PrivacyUnit:
     """The privacy unit of the figures: the cap's, or else the model's or a larger one."""
+    column, rows = terms.privacy_unit, terms.rows_per_unit
     if account.budget().cap:
         return account.unit(column, rows)
     promise = forest.guarantee

@@ -23,7 +23,7 @@ from dpforest_duckdb.ledger.accounts import NoAccount
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.training.evaluate import evaluate_table
+from dpforest_duckdb.training.evaluate import Terms, evaluate_table
 from dpforest_duckdb.training.opening import find_rows
 from dpforest_duckdb.training.train import train_many
 
@@ -153,7 +153,7 @@ def test_rows_of_another_table_than_was_debited_are_not_read(
     read = {
         "train": run.execute,
         "evaluate": lambda: evaluate_table(
-            engine, forest, engine.table("t"), account=account(con), epsilon=1
+            engine, forest, engine.table("t"), account(con), Terms(epsilon=1)
         ),
     }[with_rows]
     with pytest.raises(DpforestError, match="replaced or changed after the debit"):
@@ -207,7 +207,7 @@ def test_no_other_account_stands_in_for_that_of_a_table(
                 ready(con, rows, epsilon=50, account=other, domain=domain)
         for epsilon in (None, 50):
             with pytest.raises(UsageError, match="a table has a budget of its own"):
-                evaluate_table(engine, forest, engine.table("t"), epsilon=epsilon, account=other)
+                evaluate_table(engine, forest, engine.table("t"), other, Terms(epsilon=epsilon))
     assert account(con).budget().spent_epsilon == NANO
     assert account(con, "u").budget().spent_epsilon == 0
     assert not book.path.exists()
@@ -223,7 +223,7 @@ def test_exact_figures_without_an_account_look_for_the_note_of_a_budget(
         memory.execute("COMMENT ON TABLE t IS NULL")
         engine = DuckDBEngine(memory)
         table, snapshot = engine.table("t"), DuckDBEngine.snapshot
-        assert evaluate_table(engine, forest, table, account=NoAccount()).rows
+        assert evaluate_table(engine, forest, table, NoAccount()).rows
 
         def after_a_cap(*given: Any) -> Any:
             account(memory, ledger=tmp_path / "second").set_cap(NANO, 0, ROW, raise_cap=False)
@@ -231,7 +231,7 @@ def test_exact_figures_without_an_account_look_for_the_note_of_a_budget(
 
         monkeypatch.setattr(DuckDBEngine, "snapshot", after_a_cap)
         with pytest.raises(DpforestError, match="has no place for its budget"):
-            evaluate_table(engine, forest, table, account=NoAccount())
+            evaluate_table(engine, forest, table, NoAccount())
 
 
 def test_a_query_of_a_table_that_was_capped_meanwhile_gives_nothing(
@@ -248,7 +248,7 @@ def test_a_query_of_a_table_that_was_capped_meanwhile_gives_nothing(
     with pytest.raises(BudgetError, match="may read table"):
         release_uncapped(run)
     with pytest.raises(BudgetError, match="may read table"):
-        evaluate_table(found.engine, forest, found.table, account=budget)
+        evaluate_table(found.engine, forest, found.table, budget)
 
 
 def test_a_failure_after_the_debit_says_that_the_debit_stays(
@@ -264,7 +264,7 @@ def test_a_failure_after_the_debit_says_that_the_debit_stays(
         run.execute()
     engine = DuckDBEngine(con)
     with pytest.raises(DpforestError, match=r"^No\. The debit stays"):
-        evaluate_table(engine, forest, engine.table("t"), account=account(con), epsilon=1)
+        evaluate_table(engine, forest, engine.table("t"), account(con), Terms(epsilon=1))
 
 
 def test_a_debit_whose_end_is_not_recorded_gets_a_warning(
