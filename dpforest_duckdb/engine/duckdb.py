@@ -331,11 +331,12 @@ def ways_to_write(catalog: str, schema: str, table: str) -> list[list[str]]:
     return [full, full[1:], full[2:], *short]
 
 
-def refuse_no_connection(con: object) -> None:
-    """Raise `UsageError` for what is no open connection, such as a path."""
+def open_connection(con: object) -> duckdb.DuckDBPyConnection:
+    """The same connection. Raises `UsageError` for what is no open one, such as a path."""
     if not isinstance(con, duckdb.DuckDBPyConnection):
         raise UsageError(
             "con must be a DuckDB connection or a Spark session: a path of a database is opened "
             "with duckdb.connect(path)."
         )
     second_connection(con).close()
+    return con

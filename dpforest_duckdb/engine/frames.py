@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.table import TableInfo
@@ -19,6 +20,16 @@ from dpforest_duckdb.engine.memory_database import DatabaseOpener, MemoryDatabas
 from dpforest_duckdb.engine.sources import ReadableRows
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.sql import Sql
+
+
+class Columns(Protocol):
+    """What a DataFrame of pandas or polars, a table of Arrow and a relation of DuckDB have."""
+
+    @property
+    def columns(self) -> Any: ...
+
+
+AnyFrame = Columns | Mapping[str, NDArray[Any]]  # `is_frame` decides
 
 _LIBRARIES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "Table"}
 

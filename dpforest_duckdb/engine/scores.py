@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import duckdb
 
 from dpforest_duckdb.domain.types import column_types
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.engine.frame_columns import with_texts
-from dpforest_duckdb.engine.frames import is_frame
+from dpforest_duckdb.engine.frames import AnyFrame, is_frame
 from dpforest_duckdb.engine.read_beside import read_beside
 from dpforest_duckdb.engine.relations import columns_of
 from dpforest_duckdb.errors import DpforestError, UsageError
@@ -22,7 +20,7 @@ _ROWS = DuckDB().ident(_ALIAS)
 
 
 def predicted(
-    con: duckdb.DuckDBPyConnection, forest: ForestContent, rows: Any, prefix: str
+    con: duckdb.DuckDBPyConnection, forest: ForestContent, rows: str | AnyFrame, prefix: str
 ) -> duckdb.DuckDBPyRelation:
     """The rows with `prediction` and `p_<class>`; `rows` is the name of a table, a relation of the
     connection, or a DataFrame. Their own columns stay as DuckDB reads them.
@@ -39,7 +37,7 @@ def predicted(
     return _queried(relation, score_sql(forest, scored, prefix=prefix, fast=True, keep=keep))
 
 
-def _relation_of(con: duckdb.DuckDBPyConnection, rows: Any) -> duckdb.DuckDBPyRelation:
+def _relation_of(con: duckdb.DuckDBPyConnection, rows: AnyFrame) -> duckdb.DuckDBPyRelation:
     """Rows as a relation: themselves if they are one, else a DataFrame's."""
     if isinstance(rows, duckdb.DuckDBPyRelation):
         return rows
@@ -51,7 +49,7 @@ def _relation_of(con: duckdb.DuckDBPyConnection, rows: Any) -> duckdb.DuckDBPyRe
     return _found_by_name(con, rows)
 
 
-def _found_by_name(con: duckdb.DuckDBPyConnection, frame: Any) -> duckdb.DuckDBPyRelation:
+def _found_by_name(con: duckdb.DuckDBPyConnection, frame: AnyFrame) -> duckdb.DuckDBPyRelation:
     """A DataFrame as a relation, with the columns that it has."""
     named = (
         "SELECT name FROM (SELECT table_name AS name FROM system.main.duckdb_tables() "

@@ -6,13 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
+
+import duckdb
 
 from dpforest_duckdb.arguments import TEXT, optional, refuse_wrong_types
-from dpforest_duckdb.engine.duckdb import refuse_no_connection
+from dpforest_duckdb.engine.duckdb import open_connection
+from dpforest_duckdb.engine.frames import AnyFrame
 from dpforest_duckdb.engine.scores import predicted
 from dpforest_duckdb.engine.spark.scores import predicted as predicted_in_spark
-from dpforest_duckdb.engine.spark.steps import is_session
+from dpforest_duckdb.engine.spark.steps import Frame as SparkFrame
+from dpforest_duckdb.engine.spark.steps import Session, is_session
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.files import refuse_no_model, write_file
 from dpforest_duckdb.model.json_format import MAX_BYTES, from_json, to_json
@@ -28,7 +32,15 @@ from dpforest_duckdb.scoring.publish import publish_sql
 class Forest(ForestContent):
     """A trained forest: public domain, trees, guarantee. Free to publish if `private`."""
 
-    def predict(self, con: Any, table: Any, *, prefix: str = "") -> Any:
+    @overload
+    def predict(
+        self, con: duckdb.DuckDBPyConnection, table: str | AnyFrame, *, prefix: str = ""
+    ) -> duckdb.DuckDBPyRelation: ...
+
+    @overload
+    def predict(self, con: Session, table: object, *, prefix: str = "") -> SparkFrame: ...
+
+    def predict(self, con: object, table: Any, *, prefix: str = "") -> Any:
         """The rows of a table with `prediction` and `p_<class>`, as a DuckDB relation.
 
         `table` is a name, a relation of the connection, or a DataFrame. The model reads columns of
@@ -41,8 +53,7 @@ class Forest(ForestContent):
         refuse_wrong_types(locals())
         if is_session(con):
             return predicted_in_spark(con, self, table, prefix)
-        refuse_no_connection(con)
-        return predicted(con, self, table, prefix)
+        return predicted(open_connection(con), self, table, prefix)
 
     def to_sql(
         self,

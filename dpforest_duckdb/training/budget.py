@@ -13,13 +13,17 @@ from dpforest_duckdb.ledger.accounts import KeptAccount
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.entries import Budget
 from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
-from dpforest_duckdb.training.opening import Rows, find_dataset, find_rows
+from dpforest_duckdb.training.opening import Connection, Rows, find_dataset, find_rows
 
 Amount = float | str | Decimal
 
 
 def budget(
-    con: Any, table: Rows | None, *, ledger: str | Path | None = None, dataset: str | None = None
+    con: Connection,
+    table: Rows | None,
+    *,
+    ledger: str | Path | None = None,
+    dataset: str | None = None,
 ) -> Budget:
     """What may be spent on some rows, and what was spent. No row is read.
 
@@ -79,7 +83,7 @@ def budgets(ledger: str | Path) -> list[KnownBudget]:
 
 
 def set_budget(
-    con: Any,
+    con: Connection,
     table: Rows | None,
     *,
     epsilon: Amount | None = None,

@@ -11,7 +11,6 @@ import secrets
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 from dpforest_duckdb.arguments import EACH_ROW, refuse_wrong_types
 from dpforest_duckdb.domain import Attribute
@@ -35,7 +34,7 @@ from dpforest_duckdb.privacy.unit import ROW, PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.score_sql import fitted, refuse_missing
 from dpforest_duckdb.training.found_rows import FoundRows
-from dpforest_duckdb.training.opening import Rows, find_rows
+from dpforest_duckdb.training.opening import Connection, Rows, find_rows
 
 EVALUATE = "evaluate"  # stands for the recipe in the ledger
 UNSEEN = "the model never saw these rows"  # what --unseen records in the ledger
@@ -71,7 +70,7 @@ class Terms:
 
 
 def evaluate(
-    con: Any,
+    con: Connection,
     forest: Forest,
     table: Rows,
     *,

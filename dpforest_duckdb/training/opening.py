@@ -8,23 +8,22 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
 from dpforest_duckdb.arguments import TEXT, refuse_wrong_types
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Trace
-from dpforest_duckdb.engine.duckdb import DuckDBEngine, refuse_no_connection
+from dpforest_duckdb.engine.duckdb import DuckDBEngine, open_connection
 from dpforest_duckdb.engine.files import folder_names, opened_files
-from dpforest_duckdb.engine.frames import Frame, is_frame
+from dpforest_duckdb.engine.frames import AnyFrame, Frame, is_frame
 from dpforest_duckdb.engine.memory_database import NewDatabase
 from dpforest_duckdb.engine.query_reads import scanned_table
 from dpforest_duckdb.engine.relations import Relation
 from dpforest_duckdb.engine.sources import Source, SourceEngine
 from dpforest_duckdb.engine.spark.engine import SparkEngine
 from dpforest_duckdb.engine.spark.files import SparkFiles
-from dpforest_duckdb.engine.spark.steps import is_session
+from dpforest_duckdb.engine.spark.steps import Session, is_session
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.model import store
@@ -40,21 +39,21 @@ from dpforest_duckdb.training.found_rows import (
     dataset_account,
 )
 
-Rows = Any  # a table's name, a relation, a DataFrame, or a Path (or glob) of files
+Connection = duckdb.DuckDBPyConnection | Session
+Rows = str | Path | AnyFrame  # the name of a table, files by a path or glob, or anything of columns
 
 
-def find_rows(con: Any, rows: Rows, trace: Trace | None = None) -> FoundRows:
+def find_rows(con: Connection, rows: Rows, trace: Trace | None = None) -> FoundRows:
     """Find the rows to train on; none is read. Raises `DpforestError` or `UsageError`.
 
     `con` is a DuckDB connection or a Spark session.
     """
     if is_session(con):
         return _of_spark(con, rows, trace)
-    refuse_no_connection(con)
-    engine = DuckDBEngine(con, trace)
+    engine = DuckDBEngine(open_connection(con), trace)
     if isinstance(rows, str):
         return TableRows(engine, _table(engine, rows))
-    database = NewDatabase(con, trace)
+    database = NewDatabase(engine.connection, trace)
     if isinstance(rows, Path):
         files = opened_files(rows, database)
         sourced, info = _source(files, engine)
@@ -75,14 +74,13 @@ def find_rows(con: Any, rows: Rows, trace: Trace | None = None) -> FoundRows:
     )
 
 
-def find_dataset(con: Any, ledger: str | Path | None, dataset: str | None) -> DatasetAccount:
+def find_dataset(con: Connection, ledger: str | Path | None, dataset: str | None) -> DatasetAccount:
     """The budget of a dataset by its name alone. Raises `UsageError` without a name."""
     if dataset is None:
         raise UsageError("Pass the rows, or None and the name of a dataset with --dataset.")
     if is_session(con):
         return dataset_account(None, ledger, dataset)
-    refuse_no_connection(con)
-    return dataset_account(DuckDBEngine(con), ledger, dataset)
+    return dataset_account(DuckDBEngine(open_connection(con)), ledger, dataset)
 
 
 def _table(engine: DuckDBEngine, name: str) -> TableInfo:
@@ -98,17 +96,16 @@ def _table(engine: DuckDBEngine, name: str) -> TableInfo:
     )
 
 
-def stored_forest(con: Any, name: str) -> Forest:
+def stored_forest(con: duckdb.DuckDBPyConnection, name: str) -> Forest:
     """The forest that is stored under a name in the database of a DuckDB connection.
 
     Raises `DpforestError` if there is none.
     """
     refuse_wrong_types(locals(), name=TEXT)
-    refuse_no_connection(con)
-    return store.load(DuckDBEngine(con).models, name)
+    return store.load(DuckDBEngine(open_connection(con)).models, name)
 
 
-def _of_spark(session: Any, rows: Rows, trace: Trace | None) -> FoundRows:
+def _of_spark(session: Session, rows: Rows, trace: Trace | None) -> FoundRows:
     if isinstance(rows, Path):
         engine = SparkFiles(session, rows, trace)
         return SparkFileRows(engine, engine.table(engine.name))

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from dpforest_duckdb.arguments import EACH_ROW, NAMES, optional, refuse_wrong_types
 from dpforest_duckdb.domain import Domain
@@ -37,7 +36,7 @@ from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.adaptation import DENSE, plans
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Request
-from dpforest_duckdb.training.opening import Rows, find_rows
+from dpforest_duckdb.training.opening import Connection, Rows, find_rows
 from dpforest_duckdb.training.run import Run
 
 PLAIN_SPILL = (
@@ -47,7 +46,7 @@ PLAIN_SPILL = (
 
 
 def prepare(
-    con: Any,
+    con: Connection,
     table: Rows,
     *,
     epsilon: float | str | Decimal,

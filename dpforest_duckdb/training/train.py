@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.errors import BudgetError, UsageError
 from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.progress import Observer, observer
-from dpforest_duckdb.training.opening import Rows
+from dpforest_duckdb.training.opening import Connection, Rows
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.run import Run
 
 
 def train(
-    con: Any,
+    con: Connection,
     table: Rows,
     *,
     epsilon: float | str | Decimal,

@@ -13,15 +13,37 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, TypeGuard
 
 from dpforest_duckdb.engine.base import Trace
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.scoring.codes import SparkCodes
 from dpforest_duckdb.sql import Sql
 
-Session = Any  # pyspark.sql.SparkSession, or that of Spark Connect
-Frame = Any  # the DataFrame of either
+
+class Session(Protocol):
+    """A session of Spark, or of Spark Connect: what our code uses of both.
+
+    pyspark may be missing, so its types are not named.
+    """
+
+    @property
+    def catalog(self) -> Any: ...
+
+    @property
+    def conf(self) -> Any: ...
+
+    @property
+    def read(self) -> Any: ...
+
+    def newSession(self) -> Any: ...  # noqa: N802
+
+    def sql(self, sqlQuery: str, args: Any = None) -> Any: ...  # noqa: N803
+
+    def table(self, tableName: str) -> Any: ...  # noqa: N803
+
+
+Frame = Any  # a DataFrame of either
 Rows = list[tuple[Any, ...]]
 
 _LIBRARIES = ("pyspark", "py4j", "grpc", "pyarrow")  # Spark Connect fetches by Arrow
@@ -60,7 +82,7 @@ OF_WORDS = (  # those that change how names and literals are read, and so scores
 _CANCELLED = ("OPERATION_CANCELED", "SPARK_JOB_CANCELLED", "JOB_CANCELLED")
 
 
-def is_session(thing: object) -> bool:
+def is_session(thing: object) -> TypeGuard[Session]:
     """Whether this is a Spark session; pyspark is not imported for the answer."""
     return any(
         kind.__module__.startswith("pyspark.sql") and kind.__name__ == "SparkSession"
@@ -74,7 +96,7 @@ def own_session(session: Session) -> Session:
     A user's function can replace a built-in one of the same name, and so change what is counted.
     So would a setting that gives our SQL another meaning.
     """
-    new = session.newSession()
+    new: Session = session.newSession()
     for key, value in {**session.conf.getAll, **_MEANINGS}.items():
         if new.conf.get(key, None) != value:
             with contextlib.suppress(Exception):  # some can be set for the whole cluster only
@@ -101,10 +123,11 @@ class Steps:
         self.session = session
         self.trace = trace
         self._tag = f"dpforest-{secrets.token_hex(6)}"
+        kind: Any = session
         if is_remote(session):
-            add, self._interrupt = session.addTag, session.interruptTag
+            add, self._interrupt = kind.addTag, kind.interruptTag
         else:  # a session cancels only tags of the calling thread, a context those of all threads
-            context = session.sparkContext
+            context = kind.sparkContext
             add, self._interrupt = context.addJobTag, context.cancelJobsWithTag
         self._worker = ThreadPoolExecutor(1, initializer=_begin, initargs=(session, add, self._tag))
 
@@ -172,7 +195,7 @@ def own_steps(steps: Steps) -> Iterator[Steps]:
                 session.client.close()
 
 
-def _begin(session: Session, add: Callable[[str], None], tag: str) -> None:
+def _begin(session: Any, add: Callable[[str], None], tag: str) -> None:
     """Prepare a thread: its jobs get a tag, and Spark Connect uses its session by default."""
     add(tag)
     if is_remote(session):  # a checkpoint would be looked for in the first session otherwise
