@@ -10,7 +10,8 @@ from dpforest_duckdb.domain.types import ColumnType
 from dpforest_duckdb.engine.casts import cast
 from dpforest_duckdb.engine.read_types import categories_of, declared_type
 from dpforest_duckdb.scoring.content import ForestContent
-from dpforest_duckdb.scoring.score_sql import Scored, refuse_missing
+from dpforest_duckdb.scoring.inputs import refuse_missing
+from dpforest_duckdb.scoring.score_sql import Scored
 from dpforest_duckdb.sql import Sql
 
 

@@ -12,7 +12,8 @@ from dpforest_duckdb.scoring.dbt import CONFIG, dbt_schema, dbt_source
 from dpforest_duckdb.scoring.dialects import Dialect, Form
 from dpforest_duckdb.scoring.dialects.base import split_name
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
-from dpforest_duckdb.scoring.score_sql import Around, Scored, added_names, refuse_missing, score_sql
+from dpforest_duckdb.scoring.inputs import refuse_missing
+from dpforest_duckdb.scoring.score_sql import Around, Scored, added_names, score_sql
 from dpforest_duckdb.sql import Sql
 
 _DUCKDB = DuckDB()

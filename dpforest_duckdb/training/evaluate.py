@@ -32,7 +32,7 @@ from dpforest_duckdb.privacy.noise import OpenDPNoise
 from dpforest_duckdb.privacy.plan import counting
 from dpforest_duckdb.privacy.unit import ROW, PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
-from dpforest_duckdb.scoring.score_sql import fitted, refuse_missing
+from dpforest_duckdb.scoring.inputs import fitted, refuse_missing
 from dpforest_duckdb.training.found_rows import FoundRows
 from dpforest_duckdb.training.opening import Connection, Rows, find_rows
 
