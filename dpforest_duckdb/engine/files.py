@@ -76,7 +76,7 @@ def matched(pattern: str | Path) -> tuple[Path, ...]:
 def opened_files(pattern: str | Path, database: DatabaseOpener) -> ParquetFiles | CsvFiles:
     """The files that a path or a glob names. No row is read."""
     files = matched(pattern)
-    name = _stem(files[0]) if len(files) == 1 else _stem(Path(str(pattern)))
+    name = plain_name(files[0] if len(files) == 1 else Path(pattern))
     if _kind(files[0]) == "parquet":
         return ParquetFiles(name, files, _schema(files, database), database)
     return CsvFiles(name, files, headers(files), database)
@@ -205,12 +205,17 @@ def _kind(file: Path) -> str:
     return "parquet" if name.endswith(PARQUET) else "csv" if name.endswith(CSV) else ""
 
 
-def _stem(file: Path) -> str:
-    """A name for people, from a file's name or a pattern."""
-    plain = "".join(c for c in file.name if c not in _PATTERN)
+def plain_name(path: Path) -> str:
+    """A name for people, from the path of a file or a pattern.
+
+    It is the name of the folder if that of the files has nothing but a pattern.
+    """
+    plain = "".join(c for c in path.name if c not in _PATTERN)
     for suffix in (*PARQUET, *sorted(CSV, key=len, reverse=True)):
         plain = plain[: -len(suffix)] if plain.lower().endswith(suffix) else plain
-    return plain.strip("-_. ") or "rows"
+    folders = (part.name for part in path.absolute().parents)
+    folder = next(name for name in folders if not {*name} & {*_PATTERN, "="})
+    return plain.strip("-_. ") or folder or "rows"
 
 
 def _state(file: Path) -> tuple[int, int, int]:

@@ -14,7 +14,7 @@ from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import NO_VALUES, column_type
 from dpforest_duckdb.engine.base import DeclaredColumn, Trace
 from dpforest_duckdb.engine.connect import MEMORY, open_database
-from dpforest_duckdb.engine.files import footers
+from dpforest_duckdb.engine.files import footers, plain_name
 from dpforest_duckdb.engine.memory_database import MemoryDatabase
 from dpforest_duckdb.engine.read_types import read_as
 from dpforest_duckdb.engine.spark.engine import (
@@ -45,7 +45,7 @@ class SparkFiles(SparkEngine):
     def __init__(self, session: Session, path: Path, trace: Trace | None = None) -> None:
         super().__init__(session, trace)
         self._path = path
-        self.name = path.stem.strip("-_.*?[] ") or "rows"
+        self.name = plain_name(path)
         try:
             with own_steps(self.steps) as own:
                 frame = own.call(lambda: self._read(own.session))

@@ -52,6 +52,20 @@ def test_files_are_known_by_their_resolved_paths(tmp_path: Path) -> None:
     assert DatasetAccount(Ledger(book), (path,)).budget().spent_epsilon == 3 * NANO
 
 
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("visits.parquet", "visits"),
+        ("data/part-*.csv.gz", "part"),
+        ("data/*.parquet", "data"),
+        ("data/year=*/**/*.parquet", "data"),
+        ("/*.csv", "rows"),
+    ],
+)
+def test_files_are_named_after_their_pattern_or_their_folder(path: str, name: str) -> None:
+    assert files.plain_name(Path(path)) == name
+
+
 def test_a_glob_is_all_of_its_files_whatever_the_order_of_columns(tmp_path: Path) -> None:
     con, book, path = duckdb.connect(), tmp_path / "ledger", csv_file(tmp_path)
     header, *lines = path.read_text().splitlines()
