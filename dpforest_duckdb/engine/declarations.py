@@ -39,7 +39,8 @@ def declared_domain(engine: Catalogue, info: TableInfo, target: str | None) -> D
     if not columns:
         raise DpforestError(
             "No column declares its values: pass a domain with --domain (dpforest domain prints "
-            "one to fill in), or give a table ENUM types and CHECK bounds."
+            "one to fill in), or as in dpforest train --numeric age=17:90 --categories ward=a,b "
+            "--classes no,yes, or give a table ENUM types and CHECK bounds."
         )
     if fold(target) not in {fold(c["name"]) for c in columns}:
         raise DpforestError(
