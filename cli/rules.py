@@ -10,6 +10,8 @@ import typer
 from dpforest_duckdb.cli import opening, options
 from dpforest_duckdb.cli.output import emit, say, show_table, warn_if_not_private
 
+SCREEN = 40  # more rules than that fill a screen
+
 
 def rules(
     model: options.Model,
@@ -63,6 +65,9 @@ def rules(
             f"Log-odds are what a leaf adds to those {whose}: the prediction follows from the sum "
             "over all trees."
         )
+    if len(found) > SCREEN and top is None:
+        or_leaves = "" if leaves_only else ", --leaves-only leaves out inner nodes"
+        say(f"{len(found):,} rules: --top 20 shows those with the largest support{or_leaves}.")
 
 
 def added(log_odds: dict[str, float] | None) -> str | None:

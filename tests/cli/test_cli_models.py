@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
+import pytest
 from shell import FOREST_KEYS, dpforest, make, refused, state, train
 
 
@@ -73,6 +76,17 @@ def test_what_shows_a_model_says_that_it_is_not_private(db: Path) -> None:
             assert "This model is not private, so do not publish it" in said.err
             assert not more or said.facts["private"] is False
             assert "not private" not in dpforest(verb, "--db", db, "--model", "risk", *more).err
+
+
+def test_many_rules_come_with_a_hint_how_to_see_fewer(
+    db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("rules", "--db", db, "--model", "risk")
+    assert "--top" not in dpforest(*words).err
+    monkeypatch.setattr(sys.modules["dpforest_duckdb.cli.rules"], "SCREEN", 1)
+    assert re.search(r"^\d+ rules: --top 20 .*, --leaves-only", dpforest(*words).err, re.MULTILINE)
+    assert "--leaves-only" not in dpforest(*words, "--leaves-only").err
+    assert "rules:" not in dpforest(*words, "--top", 2).err
 
 
 def test_rules_are_every_path_with_noisy_figures(db: Path) -> None:
