@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpforest_duckdb.cli import opening, options
 from dpforest_duckdb.cli.outcome import stop_if_interrupted
-from dpforest_duckdb.cli.output import emit, number, say, say_if_new, say_spent, show_table, tell
+from dpforest_duckdb.cli.output import (
+    emit,
+    number,
+    rounded,
+    say,
+    say_if_new,
+    say_spent,
+    show_table,
+    tell,
+)
 
 if TYPE_CHECKING:
     from dpforest_duckdb.ledger.accounts import AnyAccount
@@ -146,7 +154,7 @@ def _show(found: Evaluation, classes: Sequence[str]) -> None:
     if found.epsilon is not None and found.unit is not None:
         tell(f"protects  {found.unit}, at ε = {show(found.epsilon)}")
         meaning = "standard deviation of one count; each figure combines many"
-        tell(f"noise     {found.noise:.3g} ({meaning})")
+        tell(f"noise     {rounded(found.noise)} ({meaning})")
         drawn = "".join(
             f'; drawing rows of each "{name}" adds to it' for name in found.unit.columns
         )
@@ -175,7 +183,7 @@ def _spread(noise: float | None) -> str:
     if not noise:
         return ""
     twice = 2 * noise
-    shown = number(twice) if 5e-5 <= twice < 1 else f"{Decimal(format(twice, '.2g')):f}"
+    shown = number(twice) if 5e-5 <= twice < 1 else rounded(twice, 2)
     return f" ± {shown}"
 
 

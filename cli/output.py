@@ -27,13 +27,13 @@ _NAMED = re.compile(r"(?:\S+(?: \S+)?)? {2,}")  # the name of a fact, up to the 
 Paragraph = tuple[str, list[str]]  # a heading, and the lines below it
 
 
-def tell(text: object) -> None:
-    """One line of the result, on stdout.
+def tell(text: object, *, hanging: int = 0) -> None:
+    """One line of the result, on stdout; `hanging` more columns indent what follows if it is cut.
 
     Names come from catalogues and files, so every verb writes them through here, `say`,
     `show_table` or `emit`: none of these lets a character through that steers a terminal.
     """
-    print(_wrapped(one_line(text), sys.stdout))
+    print(_wrapped(one_line(text), sys.stdout, hanging))
 
 
 def say(text: object) -> None:
@@ -69,7 +69,7 @@ def say_spent(account: AnyAccount) -> None:
     say(f'Spent on {account.noun} "{name}" so far: {spent}.')
 
 
-def _wrapped(line: str, stream: TextIO | None) -> str:
+def _wrapped(line: str, stream: TextIO | None, hanging: int = 0) -> str:
     """A line, cut between words where the terminal that it goes to is too narrow.
 
     The rest of a fact goes below the fact, not below its name.
@@ -78,7 +78,7 @@ def _wrapped(line: str, stream: TextIO | None) -> str:
         return line
     width = shutil.get_terminal_size().columns
     start = _NAMED.match(line)
-    indent = start.end() if start else 0
+    indent = (start.end() if start else 0) + hanging
     return "\n".join(
         textwrap.wrap(
             line,
@@ -232,6 +232,15 @@ def cell(value: object) -> str:
             text = f"{value:.6g}"
             return f"{Decimal(text):f}" if abs(value) > 1e-20 and "e-" in text else text
     return one_line(value)
+
+
+def rounded(value: float, digits: int = 3) -> str:
+    """A number of so many significant digits, without an exponent.
+
+    >>> rounded(141421.4), rounded(0.01414)
+    ('141,000', '0.0141')
+    """
+    return f"{Decimal(f'{value:.{digits}g}'):,f}"
 
 
 def number(value: float | None, digits: int = 4) -> str:

@@ -206,4 +206,4 @@ def _show_pieces(pieces: dict[str, Any]) -> None:
     tell(f"depth      {pieces['depth']}{counted_from(pieces)}")
     tell(f"leaf       {pieces['leaf']}")
     for position, (purpose, how) in enumerate(pieces["mechanisms"].items()):
-        tell(f"{'' if position else 'queries':<10} {purpose} by {how}")
+        tell(f"{'' if position else 'queries':<10} {purpose} by {how}", hanging=2)

@@ -18,6 +18,7 @@ from dpforest_duckdb import prepare, train
 ROOT = Path(__file__).parent.parent
 
 MODULES = (
+    "dpforest_duckdb.cli.output",
     "dpforest_duckdb.errors",
     "dpforest_duckdb.domain.flags",
     "dpforest_duckdb.domain.names",

@@ -14,7 +14,7 @@ import pytest
 from shell import PROGRAM, dpforest, make, refused, train
 
 from dpforest_duckdb import load_forest
-from dpforest_duckdb.cli.output import cell, say, show_table
+from dpforest_duckdb.cli.output import cell, say, show_table, tell
 
 
 def terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
@@ -87,6 +87,9 @@ def test_a_line_is_cut_between_words_in_a_terminal_alone(
         say(line)
         first, second, *_ = capsys.readouterr().err.splitlines()
         assert (first[10:], second) == ("one two", "          three four")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    tell("log loss  one two three four", hanging=2)
+    assert capsys.readouterr().out.splitlines()[1] == "            three"
 
 
 @pytest.mark.parametrize("words", [("rules", "--model", "risk"), ("models",)])
