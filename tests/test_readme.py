@@ -79,3 +79,13 @@ def test_the_hospital_session_runs_as_printed(
         "left"
     ]
     assert left == 0.5
+
+
+def test_the_figures_are_those_of_their_page() -> None:
+    """The README has some of them, in the words of the page."""
+    page = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
+    table = README.partition("## Figures")[2].partition("\n\n[docs")[0]
+    figures = [row.strip("| ").split(" | ") for row in table.split("\n")[4:]]
+    assert len(figures) > 3
+    for _, figure in figures:
+        assert re.search(rf"\| {re.escape(figure)}[ ,;]", page), figure
