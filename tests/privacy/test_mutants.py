@@ -43,11 +43,11 @@ CAUGHT_BY = {
     "domain_from_rows": "training/test_training.py::test_the_domain_does_not_rest_on_the_rows",
     "seed_unflagged": "training/test_training.py::test_a_seed_repeats_a_run_and_is_flagged"
     "_everywhere",
-    "hessians_too_large": "learners/test_boosting.py::test_no_row_of_two_classes_adds_more_than_the"
-    "_sensitivity",
-    "gradients_of_several_classes_as_of_two": "learners/test_boosting.py::test_a_row_more_changes"
-    "_the_sums_by_no_more_than_the_sensitivity",
-    "medians_at_double_cost": "learners/test_boosting.py::test_a_median_costs_no_more_than_its"
+    "hessians_too_large": "learners/test_boosting_sums.py::test_no_row_of_two_classes_adds_more"
+    "_than_the_sensitivity",
+    "gradients_of_several_classes_as_of_two": "learners/test_boosting_sums.py::test_a_row_more"
+    "_changes_the_sums_by_no_more_than_the_sensitivity",
+    "medians_at_double_cost": "learners/test_private_bins.py::test_a_median_costs_no_more_than_its"
     "_budget",
     "joint_noise_of_one_dimension": "privacy/test_joint_noise.py::test_each_dimension_has_the"
     "_deviation_that_is_claimed",
@@ -104,8 +104,8 @@ CAUGHT_BY = {
     "counts_weigh_by_their_deviations": f"{BOTH_COUNTS}[auto-1-0]",
     "asked_counts_forgotten": "recipes/test_row_counts.py::test_counts_that_were_asked_stay_in"
     "_every_later_plan",
-    "medians_charged_once": "learners/test_boosting.py::test_each_attribute_that_is_cut_is_paid_for"
-    "[boosted]",
+    "medians_charged_once": "learners/test_private_bins.py::test_each_attribute_that_is_cut_is"
+    "_paid_for[boosted]",
     "medians_without_the_bound": "privacy/test_true_figures.py::test_the_first_queries"
     "_count_no_more_rows_of_a_unit_than_the_bound",
     "bounds_checked_as_of_one_attribute": "learners/test_private_bounds.py::test_a_unit_more"
