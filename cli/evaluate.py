@@ -151,7 +151,7 @@ def _show(found: Evaluation, classes: Sequence[str]) -> None:
     tell(f"accuracy  {number(found.accuracy)}{_spread(noise)}{_beside(found)}")
     tell(f"log loss  {number(found.log_loss)}{_spread(found.log_loss_noise)}")
     tell(f"AUC       {number(found.auc)}{_spread(found.auc_noise)}{_why(found.auc, len(classes))}")
-    if found.epsilon is not None and found.unit is not None:
+    if found.epsilon is not None and found.unit is not None and found.noise is not None:
         tell(f"protects  {found.unit}, at ε = {show(found.epsilon)}")
         meaning = "standard deviation of one count; each figure combines many"
         tell(f"noise     {rounded(found.noise)} ({meaning})")

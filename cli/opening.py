@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpforest_duckdb.cli.options import refuse_idle
 from dpforest_duckdb.cli.output import show_statement
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from dpforest_duckdb.engine.base import Trace
     from dpforest_duckdb.engine.duckdb import DuckDBEngine
     from dpforest_duckdb.engine.spark.engine import SparkEngine
+    from dpforest_duckdb.engine.spark.steps import Session
+    from dpforest_duckdb.ledger.accounts import KeptAccount
     from dpforest_duckdb.model.forest import Forest
+    from dpforest_duckdb.training.opening import Connection
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ def rows_of(db: str | None, table: str | None) -> tuple[str, str | Path]:
 @contextlib.contextmanager
 def opened_rows(
     database: str, where: Spark | None, show_sql: bool, machine: Machine
-) -> Iterator[tuple[Any, Trace | None]]:
+) -> Iterator[tuple[Connection, Trace | None]]:
     """A connection to the database, or a session of Spark, and what to call with statements."""
     if where is None:
         with opened(database, show_sql=show_sql, machine=machine) as engine:
@@ -109,7 +112,7 @@ def opened_spark(where: Spark, show_sql: bool) -> Iterator[SparkEngine]:
         yield SparkEngine(session, show_statement if show_sql else None)
 
 
-def _session(where: Spark) -> AbstractContextManager[Any]:
+def _session(where: Spark) -> AbstractContextManager[Session]:
     from dpforest_duckdb.engine.spark.connect import opened_session
 
     return opened_session(where.master, where.remote)
@@ -143,7 +146,7 @@ def opened_for_model(
 
 
 @contextlib.contextmanager
-def data_account(db: str | None, dataset: str | None, ledger: str | None) -> Iterator[Any]:
+def data_account(db: str | None, dataset: str | None, ledger: str | None) -> Iterator[KeptAccount]:
     """The budget of data files or of a dataset. Raises `UsageError` if it has no ledger."""
     from dpforest_duckdb.ledger.book import Ledger
     from dpforest_duckdb.ledger.datasets import DatasetAccount

@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable, Collection
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 
@@ -19,6 +19,7 @@ from dpforest_duckdb.scoring.codes import DuckDBCodes
 from dpforest_duckdb.sql import Sql
 
 _FULL = re.compile(r"write.*: No space left on device\s*$", re.DOTALL)  # the system's words
+Result = TypeVar("Result")
 CLOSED = "The DuckDB connection is closed: open it again with duckdb.connect(path)."
 
 
@@ -101,11 +102,11 @@ class Statements:
 
     def call(
         self,
-        work: Callable[[], Any],
+        work: Callable[[], Result],
         *,
         step: str = "",
         on: duckdb.DuckDBPyConnection | None = None,
-    ) -> Any:
+    ) -> Result:
         """The result of something that uses a connection, run and interrupted as by `run`.
 
         Raises `DpforestError`, without any data, for an error of DuckDB.
@@ -145,7 +146,8 @@ class Statements:
         if "error" in outcome:
             # not kept: an error and its frame would keep each other, and the connection
             raise _plain_error(outcome.pop("error"), step) from None
-        return outcome["result"]
+        result: Result = outcome["result"]
+        return result
 
     def _ensure_worker(self) -> None:
         """Start the thread that runs statements, if there is none: when this object is made, in the

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
-from typing import Any, Protocol, TypeGuard
+from typing import Any, Protocol, TypeGuard, TypeVar
 
 from dpforest_duckdb.engine.base import Trace
 from dpforest_duckdb.errors import DpforestError
@@ -45,6 +45,7 @@ class Session(Protocol):
 
 Frame = Any  # a DataFrame of either
 Rows = list[tuple[Any, ...]]
+Result = TypeVar("Result")
 
 _LIBRARIES = ("pyspark", "py4j", "grpc", "pyarrow")  # Spark Connect fetches by Arrow
 _POLL = 0.2  # seconds after which Ctrl-C is seen at the latest
@@ -137,10 +138,9 @@ class Steps:
 
     def rows(self, sql: str, values: Mapping[str, Any] | None = None, *, step: str = "") -> Rows:
         """Run one statement and fetch its rows."""
-        found: Rows = self._traced(
+        return self._traced(
             sql, values, step, lambda frame: [tuple(row) for row in frame.collect()]
         )
-        return found
 
     def frame(self, sql: str, values: Mapping[str, Any] | None = None, *, step: str = "") -> Frame:
         """A SELECT as a DataFrame; it is checked, and reads nothing yet."""
@@ -151,14 +151,14 @@ class Steps:
         sql: str,
         values: Mapping[str, Any] | None,
         step: str,
-        done: Callable[[Frame], Any],
-    ) -> Any:
+        done: Callable[[Frame], Result],
+    ) -> Result:
         if self.trace:  # a statement that is no step reads the catalogue
             self.trace(sql if step else f"-- reads private rows: no\n{sql}")
         args = dict(values) if values else None
         return self.call(lambda: done(self.session.sql(sql, args=args)), step=step)
 
-    def call(self, work: Callable[[], Any], *, step: str = "") -> Any:
+    def call(self, work: Callable[[], Result], *, step: str = "") -> Result:
         """The result of something that uses the session; Ctrl-C cancels its jobs.
 
         Raises what `plain_error` makes of an error of Spark.
@@ -184,7 +184,7 @@ class Steps:
 @contextlib.contextmanager
 def own_steps(steps: Steps) -> Iterator[Steps]:
     """Steps in a session of its own (see `own_session`), which ends at the end."""
-    session = steps.call(lambda: own_session(steps.session))
+    session: Any = steps.call(lambda: own_session(steps.session))
     own = Steps(session, steps.trace)
     try:
         yield own
@@ -207,7 +207,7 @@ def is_remote(thing: object) -> bool:
     return type(thing).__module__.startswith("pyspark.sql.connect")
 
 
-def _awaited(running: Future[Any]) -> Any:
+def _awaited(running: Future[Result]) -> Result:
     """The result of a thread; a signal interrupts the wait."""
     while not running.done():
         wait([running], timeout=_POLL)
@@ -225,7 +225,7 @@ _OURS = threading.local()  # `works` is true in a thread while it works for us
 _OF_OTHERS = _OfOthers()
 
 
-def _quietly(work: Callable[[], Any]) -> Any:
+def _quietly(work: Callable[[], Result]) -> Result:
     """What `work` returns; pyspark does not log its errors, which quote data."""
     from pyspark.logger import PySparkLogger
 
