@@ -136,20 +136,20 @@ def evaluate_table(
     `account` is the budget of the rows. `NoAccount` is for rows that cannot have one. Raises
     `DpforestError`.
     """
-    nano, target = terms.cost, terms.target
+    nano, target = terms.cost, terms.target or forest.domain.target
     _refuse_other_account(engine, table, account, exact=nano is None)
     unit = ROW if nano is None else _unit(account, table, forest, terms)
     info = _typed(engine, forest, table, target, unit)
     engine.refuse_unseen(info, _read(forest, info, target, unit))
+    labels = _labels(forest, info, target, unit)
     if nano is None:
-        return _exact(engine, info, forest, target, account)
+        return _exact(engine, info, forest, labels, account)
     reason = "" if terms.unseen else _reason_to_withhold(account, forest)
     if reason and account.budget().cap:
         raise BudgetError(
             f'Refused: {account.noun} "{account.display}" has a cap. {reason} Pass --unseen if the '
             "model never saw these rows."
         )
-    labels = _labels(forest, info, target, unit)
     declared = {"declared": UNSEEN} if terms.unseen else {}
     plan = ({**counting("figures", (nano,)).facts(), **declared},)
     charge = Charge(nano, 0, unit, EVALUATE, forest.name, private=not reason, plan=plan)
@@ -165,11 +165,10 @@ def _exact(
     engine: Engine,
     info: TableInfo,
     forest: ForestContent,
-    target: str | None,
+    labels: Attribute,
     account: AnyAccount,
 ) -> Evaluation:
     """Figures of the rows without noise, for a table without a cap."""
-    labels = _labels(forest, info, target)
     with engine.snapshot(info) as rows:
         seen = rows.table_seen()
         if seen and isinstance(account, NoAccount) and has_note(seen.comment):
@@ -193,17 +192,16 @@ def _noisy(
 
 
 def _typed(
-    engine: Engine, forest: ForestContent, table: TableInfo, target: str | None, unit: PrivacyUnit
+    engine: Engine, forest: ForestContent, table: TableInfo, target: str, unit: PrivacyUnit
 ) -> TableInfo:
     """The table with the columns that an evaluation reads, in the types that they are read as."""
     attributes = {fold(attribute.column) for attribute in forest.domain.attributes}
-    if target is not None and fold(target) in attributes:
+    if fold(target) in attributes:
         raise UsageError(
             f'--target is "{target}", an attribute of the model: name the column with its classes.'
         )
     used = tuple(forest.used.values()) or forest.domain.attributes  # a domain has one at least
-    classes = target or forest.domain.target
-    return engine.typed(table, replace(forest.domain, attributes=used, target=classes), unit)
+    return engine.typed(table, replace(forest.domain, attributes=used, target=target), unit)
 
 
 def _unit(account: AnyAccount, info: TableInfo, forest: ForestContent, terms: Terms) -> PrivacyUnit:
@@ -272,33 +270,27 @@ def _refuse_other_account(
         raise UsageError("account is for rows in no table: a table has a budget of its own.")
 
 
-def _read(
-    forest: ForestContent, info: TableInfo, target: str | None, unit: PrivacyUnit
-) -> list[str]:
+def _read(forest: ForestContent, info: TableInfo, target: str, unit: PrivacyUnit) -> list[str]:
     """The columns of a table that an evaluation reads, as the table spells them."""
     columns = [attribute.column for attribute in forest.used.values()]
-    wanted = [*columns, target or forest.domain.target, *unit.columns]
-    names = {fold(name) for name in wanted}
+    names = {fold(name) for name in (*columns, target, *unit.columns)}
     return [name for name in info.columns if fold(name) in names]
 
 
-def _labels(
-    forest: ForestContent, info: TableInfo, target: str | None, unit: PrivacyUnit = ROW
-) -> Attribute:
+def _labels(forest: ForestContent, info: TableInfo, target: str, unit: PrivacyUnit) -> Attribute:
     """The table's column of classes, after a check that the others can be read too.
 
     Raises `DpforestError` for a column that is missing or has an unsuitable type.
     """
     found = spellings(info.columns)
-    wanted = target or forest.domain.target
     read = [attribute.column for attribute in forest.used.values()]
-    refuse_folders(info, [wanted, *read, *unit.columns])
-    if fold(wanted) not in found:
-        near = hint(wanted, info.columns)
+    refuse_folders(info, [target, *read, *unit.columns])
+    if fold(target) not in found:
+        near = hint(target, info.columns)
         raise DpforestError(
-            f'There is no column "{wanted}"{near}: name the column of the classes with --target.'
+            f'There is no column "{target}"{near}: name the column of the classes with --target.'
         )
-    column = found[fold(wanted)]
+    column = found[fold(target)]
     labels = bound_labels(forest.domain.classes, column, info.columns[column])
     refuse_missing(forest, info.columns)
     for attribute in forest.used.values():
