@@ -1,168 +1,29 @@
-"""The public domain: files, declarations, cells and edges."""
+"""The domain: what it refuses, columns and types, and words for what is wrong."""
 
 from __future__ import annotations
 
 import datetime as dt
-import json
 import math
-import tomllib
 from decimal import Decimal
-from pathlib import Path
-from typing import Any
 
 import duckdb
 import numpy as np
 import pytest
+from domain_mappings import TARGET, mapping, numeric, small
 
-from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.domain.bin_edges import Scale, cut
-from dpforest_duckdb.domain.file import domain_from_mapping, domain_toml, load_domain
+from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.domain.types import (
-    DATE,
     DOUBLE,
     INTEGER,
     VARCHAR,
     column_type,
     column_types,
 )
-from dpforest_duckdb.domain.values import ordinal
-from dpforest_duckdb.engine.declarations import declared_columns, declared_domain
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.scoring.codes import DuckDBCodes
 from dpforest_duckdb.sql import Sql
-
-TARGET = {"name": "y", "kind": "categorical", "domain": ["a", "b"]}
-
-
-def mapping(*columns: dict, **rest: object) -> dict:
-    return {"target": "y", "column": [*columns, TARGET], **rest}
-
-
-def numeric(**keys: object) -> dict:
-    return {"name": "x", "kind": "numeric", **keys}
-
-
-@pytest.mark.more
-def test_every_sidecar_is_a_valid_domain(data_dir: Path) -> None:
-    files = sorted(data_dir.glob("*.toml"))
-    assert len(files) >= 18
-    for file in files:
-        con = duckdb.connect()
-        con.execute(f"CREATE TABLE t AS FROM '{file.with_suffix('.parquet')}'")
-        bound = load_domain(file).bind(DuckDBEngine(con).table("t").columns)
-        assert all(a.type and a.cells >= 2 for a in bound.attributes)
-
-
-def edges(sql_type: str, **keys: object) -> tuple:
-    return (
-        domain_from_mapping(mapping(numeric(**keys)))
-        .attributes[0]
-        .bound(column_type(sql_type))
-        .edges
-    )
-
-
-def test_bins_are_equal_in_width_over_the_bounds() -> None:
-    assert edges("DOUBLE", lower=0, upper=8, bins=4) == (2, 4, 6)
-    assert len(edges("DOUBLE", lower=0, upper=1)) == 31
-
-
-def test_an_integer_column_gets_at_most_one_bin_per_integer() -> None:
-    assert edges("INTEGER", lower=1, upper=4) == (1, 2, 3)
-    assert edges("INTEGER", lower=17, upper=90, bins=2) == (53,)
-    assert edges("INTEGER", lower=0.5, upper=2.5, bins=4) == (1,)
-
-
-def test_log_spaced_and_own_edges() -> None:
-    assert edges("DOUBLE", lower=1, upper=10_000, bins=4, scale="log") == pytest.approx(
-        (10, 100, 1000)
-    )
-    assert edges("DOUBLE", lower=0.05, upper=400.0, bins=5, scale="log") == (0.3, 1.8, 11, 70)
-    zero = edges("DOUBLE", lower=0, upper=100, bins=4, scale="log")
-    assert 0 < zero[0] < zero[1] < zero[2] < 50
-    assert edges("DOUBLE", edges=[1.5, 2.5]) == (1.5, 2.5)
-    assert edges("INTEGER", edges=[1.5, 2.5]) == (1, 2)
-
-
-TINY = math.ulp(0.0)  # the least number above 0
-
-
-@pytest.mark.parametrize(
-    ("sql_type", "lower", "upper"),
-    [
-        ("DOUBLE", 0, TINY),
-        ("DOUBLE", -TINY, 9 * TINY),
-        ("FLOAT", 0.0, 400 * TINY),
-        ("DECIMAL(10,2)", 0, TINY),
-        ("TIMESTAMP", 0, TINY),
-        ("DOUBLE", 2**53 + 3, float(2**53 + 4)),  # rounded, they are the same
-    ],
-)
-def test_bounds_too_close_for_bins_are_refused(sql_type: str, lower: float, upper: float) -> None:
-    """Bins of equal width are as before, even if they are not the bins that are asked for."""
-    assert edges(sql_type, lower=lower, upper=upper)
-    sentence = 'lower and upper of column "x" are too close together to be cut into bins'
-    with pytest.raises(DpforestError, match=sentence):
-        edges(sql_type, lower=lower, upper=upper, scale="mixed")
-    attribute = Attribute("x", "numeric", lower=lower, upper=upper).bound(column_type(sql_type))
-    for bins in (4, 32, 128, 240):
-        with pytest.raises(DpforestError, match=sentence):
-            attribute.recut(bins)
-
-
-@pytest.mark.parametrize("upper", [1e-320, 1e-308, 9e299])
-def test_bounds_as_close_or_as_wide_as_numbers_are_can_be_cut(upper: float) -> None:
-    for lower in (0, -upper):
-        attribute = Attribute("x", "numeric", lower=lower, upper=upper).bound(DOUBLE)
-        cut = attribute.recut(128).edges
-        assert len(cut) > 60
-        assert lower <= cut[0] < cut[-1] <= upper
-
-
-@pytest.mark.parametrize(
-    ("lower", "upper", "values"),
-    [
-        (2**60 - 20, 2.0**60, 20),
-        (2**70 - 2**16, 2.0**70, None),
-        (2**125 - 2**70, 2.0**125, None),
-        (-(2.0**125), 2**70 - 2**125, None),
-    ],
-)
-def test_a_range_that_is_rounded_to_nothing_is_not_listed_value_by_value(
-    lower: float, upper: float, values: int | None
-) -> None:
-    """The range of these is 0 as a float; there are up to 2 ** 70 whole numbers in it."""
-    attribute = Attribute("x", "numeric", lower=lower, upper=upper).bound(column_type("HUGEINT"))
-    cut = attribute.recut(240).edges
-    assert len(cut) == values if values else 100 < len(cut) <= 240
-    assert all(isinstance(edge, int) for edge in cut)
-
-
-@pytest.mark.parametrize("sql_type", ["INTEGER", "DOUBLE"])
-@pytest.mark.parametrize("scale", [None, "log", "mixed"])
-def test_bounds_that_are_no_numbers_are_refused(sql_type: str, scale: Scale | None) -> None:
-    kind = column_type(sql_type)
-    for lower, upper in ((0, math.nan), (math.nan, 0)):
-        with pytest.raises(DpforestError, match="must be less than upper"):
-            Attribute("x", "numeric", lower=lower, upper=upper, scale=scale)
-    for lower, upper in ((-math.inf, math.inf), (-1e308, 1e308), (0, 10**400)):
-        attribute = Attribute("x", "numeric", lower=lower, upper=upper, scale=scale)
-        with pytest.raises(DpforestError, match="beyond that"):
-            attribute.bound(kind)
-    with pytest.raises(DpforestError, match="ascend"):
-        Attribute("x", "numeric", edges=(0.0, math.nan))
-    with pytest.raises(DpforestError, match="beyond that"):
-        Attribute("x", "numeric", edges=(math.nan,)).bound(kind)
-
-
-def test_dates_are_cut_by_day() -> None:
-    column = numeric(lower=dt.date(2020, 1, 1), upper=dt.date(2020, 1, 4))
-    attribute = domain_from_mapping(mapping(column)).attributes[0].bound(DATE)
-    assert [attribute.text(e) for e in attribute.edges] == [f"2020-01-0{d}" for d in (1, 2, 3)]
-    assert attribute.code(dt.date(2020, 1, 2)) == 1
-    assert attribute.code(dt.date(1999, 1, 1)) == 0
-    assert attribute.code(dt.date(2030, 1, 1)) == 3
 
 
 def test_null_and_values_outside_the_domain_have_the_stated_cells() -> None:
@@ -234,22 +95,6 @@ def test_a_wrong_domain_is_one_sentence(content: dict, sentence: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    (tmp_path / "bad.toml").write_text("target = [")
-    given = domain_toml(mapping(numeric(lower=0, upper=9)))
-    (tmp_path / "mark.toml").write_text(given, encoding="utf-8-sig")  # as Windows writes it
-    assert load_domain(tmp_path / "mark.toml") == small()
-    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
-    (tmp_path / "digits.toml").write_text(f"target = 1{'0' * 5000}")
-    for name in ("missing", "bad", "binary", "digits"):
-        with pytest.raises(DpforestError, match=name):
-            load_domain(tmp_path / f"{name}.toml")
-
-
-def small() -> Domain:
-    return domain_from_mapping(mapping(numeric(lower=0, upper=9)))
-
-
 @pytest.mark.parametrize(
     ("columns", "sentence"),
     [
@@ -288,133 +133,6 @@ def test_columns_and_exclude() -> None:
 )
 def test_a_type_is_whole_or_none(sql_type: str) -> None:
     assert not column_type(sql_type).usable
-
-
-DECLARED = """CREATE TABLE t (
-    e ENUM ('it''s', 'b'),
-    i INTEGER CHECK (i IN (1, 2, -3)),
-    n DOUBLE NOT NULL CHECK (n BETWEEN -1.5 AND 2),
-    m INTEGER CHECK (m >= 0 AND 10 >= m),
-    d DATE CHECK (d BETWEEN DATE '2020-01-01' AND '2020-12-31'),
-    b BOOLEAN,
-    free VARCHAR,
-    half INTEGER CHECK (half >= 0),
-    odd INTEGER CHECK (odd + 1 > 3),
-    j VARCHAR,
-    y VARCHAR CHECK (y IN ('no', 'yes'))
-)"""
-
-
-def declared(con: duckdb.DuckDBPyConnection) -> dict[str, dict]:
-    engine = DuckDBEngine(con)
-    return {c["name"]: c for c in declared_columns(engine, engine.table("t"))}
-
-
-def test_declarations_are_read_without_a_row(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute(DECLARED)
-    con.execute('COMMENT ON COLUMN t.j IS \'{"kind": "categorical", "domain": ["u"]}\'')
-    con.execute("COMMENT ON COLUMN t.free IS 'only words'")
-    found = declared(con)
-    assert found["e"] == {
-        "name": "e",
-        "kind": "categorical",
-        "domain": ["it's", "b"],
-        "nullable": True,
-    }
-    assert found["i"]["domain"] == [1, 2, -3]
-    assert (found["n"]["lower"], found["n"]["upper"], found["n"]["nullable"]) == (-1.5, 2, False)
-    assert (found["m"]["lower"], found["m"]["upper"]) == (0, 10)
-    assert (found["d"]["lower"], found["d"]["upper"]) == ("2020-01-01", "2020-12-31")
-    assert found["b"]["domain"] == [False, True]
-    assert found["j"]["domain"] == ["u"]
-    for name in ("free", "half", "odd"):
-        assert "kind" not in found[name]
-    domain = declared_domain(DuckDBEngine(con), DuckDBEngine(con).table("t"), "y")
-    assert [a.name for a in domain.attributes] == ["e", "i", "n", "m", "d", "b", "j"]
-    domain.bind(DuckDBEngine(con).table("t").columns)
-
-
-def test_checks_hold_together_and_those_of_a_field_are_no_columns(
-    con: duckdb.DuckDBPyConnection,
-) -> None:
-    con.execute(
-        "CREATE TABLE t (s STRUCT(x INTEGER), x INTEGER, a VARCHAR, CHECK (x >= 0 AND x <= 10), "
-        "CHECK (x <= 1000), CHECK (s.x BETWEEN 3 AND 4), CHECK (a IN ('p', 'q', 'r')), "
-        "CHECK (a IN ('q', 'r', 's')))"
-    )
-    found = declared(con)
-    assert (found["x"]["lower"], found["x"]["upper"]) == (0, 10)
-    assert found["a"]["domain"] == ["q", "r"]
-
-
-def test_a_check_may_exclude_its_bounds(con: duckdb.DuckDBPyConnection) -> None:
-    checks = {
-        "x": "x > 0 AND 1000 > x",
-        "one": "one < 3",
-        "infinite": "infinite > 0 AND infinite < 'infinity'",
-        "large": "large > 0 AND large < 1e400",
-        "empty": "empty > 5 AND empty < 5",
-    }
-    columns = ", ".join(f"{name} DOUBLE CHECK ({check})" for name, check in checks.items())
-    con.execute(f"CREATE TABLE t ({columns})")
-    found = declared(con)
-    assert (found["x"]["lower"], found["x"]["upper"]) == (0, 1000)
-    assert [name for name in checks if "kind" in found[name]] == ["x"]
-
-
-def test_any_comment_becomes_toml_that_can_be_read(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE TABLE t (x VARCHAR, n DOUBLE)")
-    groups = {"kind": "categorical", "domain": ["a", "b"], "taxonomy": {"g 1": ["a"], "é": ["b"]}}
-    gaps = {**groups, "domain": ["a", None, "b"], "taxonomy": {**groups["taxonomy"], "none": None}}
-    number = {"kind": "numeric", "lower": 0, "upper": 1, "bins": None}
-    for name, note in (("x", gaps), ("n", number)):
-        con.execute(f"COMMENT ON COLUMN t.{name} IS '{json.dumps(note)}'")
-    made = tomllib.loads(domain_toml({"target": "x", "column": list(declared(con).values())}))
-    assert made["column"][0] == {"name": "x", **groups, "nullable": True}
-    number.pop("bins")
-    assert made["column"][1] == {"name": "n", **number, "nullable": True}
-
-
-def test_a_comment_comes_before_type_and_check(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE TABLE t (x INTEGER CHECK (x BETWEEN 0 AND 9))")
-    note = '{"kind": "numeric", "lower": 1, "upper": 5, "bins": 2}'
-    con.execute(f"COMMENT ON COLUMN t.x IS '{note}'")
-    assert declared(con)["x"] == {
-        "name": "x",
-        "kind": "numeric",
-        "lower": 1,
-        "upper": 5,
-        "bins": 2,
-        "nullable": True,
-    }
-
-
-def test_declared_domains_come_back_from_their_toml(
-    con: duckdb.DuckDBPyConnection, tmp_path: Path
-) -> None:
-    con.execute(
-        "CREATE TABLE t (\"a\"\"b\" ENUM ('x\\y', '\"q\"', 'é😀'), y BOOLEAN, "
-        "n DOUBLE CHECK (n BETWEEN 0 AND 1))"
-    )
-    engine = DuckDBEngine(con)
-    columns = declared_columns(engine, engine.table("t"))
-    file = tmp_path / "t.toml"
-    file.write_text(domain_toml({"target": "y", "column": columns}), encoding="utf-8")
-    assert load_domain(file) == declared_domain(engine, engine.table("t"), "y")
-
-
-def test_without_declared_classes_there_is_no_domain(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE TABLE t (x BOOLEAN, y VARCHAR); CREATE TABLE bare (y VARCHAR)")
-    engine = DuckDBEngine(con)
-    with pytest.raises(DpforestError, match="No column declares its values"):
-        declared_domain(engine, engine.table("bare"), "y")
-    for target, sentence in (
-        (None, "with target"),
-        ("y", "not declared"),
-        ("zzz", 'no column "zzz"'),
-    ):
-        with pytest.raises(DpforestError, match=sentence):
-            declared_domain(engine, engine.table("t"), target)
 
 
 @pytest.mark.parametrize(
@@ -466,88 +184,6 @@ def test_a_domain_names_a_column_once(columns: list[dict[str, object]], words: s
     """One-letter names are one object in Python, so names are compared by value."""
     with pytest.raises(DpforestError, match=words):
         domain_from_mapping({"target": "k", "column": [*columns, LABEL]})
-
-
-def test_a_file_that_is_nested_without_end_is_no_domain(tmp_path: Path) -> None:
-    path = tmp_path / "deep.toml"
-    path.write_text("a=" + "[" * 100_000)
-    with pytest.raises(DpforestError, match="nested too deeply"):
-        load_domain(path)
-
-
-@pytest.mark.parametrize(
-    ("sql_type", "lower", "upper"),
-    [
-        ("DOUBLE", 0.0, 67.1),
-        ("DOUBLE", -3.7, 1e9 / 3),
-        ("DOUBLE", 0.0, 1e-307),
-        ("DOUBLE", -9e299, 9e299),
-        ("DECIMAL(9, 2)", 0.01, 99.37),
-        ("BIGINT", 0, 18_424),
-        ("BIGINT", -(2**62), 2**62),
-        ("TIMESTAMP", dt.datetime(2020, 1, 1, 0, 0, 7), dt.datetime(2024, 2, 29, 23, 59, 59)),
-        ("TIMESTAMP", dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 1, 0, 0, 9)),
-    ],
-)
-@pytest.mark.parametrize("bins", [4, 32, 240])
-def test_mixed_bins_are_cut_at_numbers_of_few_digits(
-    sql_type: str, lower: Any, upper: Any, bins: int
-) -> None:
-    kind = column_type(sql_type)
-    plain = Attribute("a", "numeric", lower=lower, upper=upper).bound(kind)
-    edges = plain.recut(bins).edges
-    low, high = (ordinal(limit, kind.family) for limit in (lower, upper))
-    assert list(edges) == sorted(set(edges))
-    assert low <= edges[0]
-    assert edges[-1] <= high
-    assert len(edges) >= min(bins, 240) - 3 or kind.family == "integer" or high - low < 10
-    widths = np.diff([low, *edges, high])
-    if kind.family == "float":
-        exact = cut(low, high, bins, "mixed", whole=False)
-        narrower = np.minimum(
-            *(np.diff([low, *exact, high])[part] for part in (slice(-1), slice(1, None)))
-        )
-        assert (abs(np.subtract(edges, exact)) <= narrower / 10 * (1 + 1e-9)).all()
-    for edge, narrower in zip(edges, np.minimum(widths[:-1], widths[1:]), strict=True):
-        if kind.family != "timestamp":
-            digits = repr(edge).partition("e")[0].strip("-").replace(".", "").strip("0")
-            span = math.log10(max(abs(edge) / float(narrower), 1.0))
-            assert len(digits) <= span + 3, (edge, narrower)
-        elif narrower > 500_000:
-            assert edge % 86_400 == 0
-
-
-@pytest.mark.parametrize(
-    ("edge", "text"),
-    [
-        (0.0, "0"),
-        (0.1 + 0.2, "0.3"),
-        (-2.5, "-2.5"),
-        (0.00001, "0.00001"),
-        (1e-12, "1e-12"),
-        (999999999999999.0, "999999999999999"),
-        (1e15, "1000000000000000"),
-        (-1234567890123456.0, "-1234567890123456"),
-        (1e16, "1e+16"),
-        (12345678901234568.0, "1.2345678901234568e+16"),
-        (10**20, "100000000000000000000"),
-    ],
-)
-def test_cut_points_are_written_in_digits_unless_they_are_very_large_or_small(
-    edge: float, text: str
-) -> None:
-    assert Attribute("a", "numeric", edges=(edge,)).bound(column_type("DOUBLE")).text(edge) == text
-    assert float(text) == pytest.approx(edge, rel=1e-15)
-
-
-def test_a_bin_of_one_whole_number_has_its_name() -> None:
-    few = Attribute("a", "numeric", lower=0, upper=5).bound(column_type("INTEGER")).recut(8)
-    labels = [few.label(cell) for cell in range(few.proper)]
-    assert labels == ["<= 0", "1", "2", "3", "4", "> 4"]
-    days = Attribute("d", "numeric", edges=(dt.date(2024, 1, 1), dt.date(2024, 1, 2)))
-    assert days.bound(column_type("DATE")).label(1) == "2024-01-02"
-    fractions = Attribute("a", "numeric", edges=(1, 2)).bound(column_type("DOUBLE"))
-    assert fractions.label(1) == "> 1 and <= 2"
 
 
 def test_all_errors_of_a_domain_come_at_once() -> None:
@@ -622,24 +258,3 @@ def test_a_model_of_a_float_column_is_read_whatever_its_categories() -> None:
     assert old.rebound(single) == old
     with pytest.raises(DpforestError, match="trained on DOUBLE: convert the column"):
         Attribute("x", "categorical", ("0", "0.1")).bound(DOUBLE).rebound(single)
-
-
-def test_bins_that_the_domain_chose_stay() -> None:
-    kept = [
-        Attribute("a", "numeric", lower=0, upper=9, bins=3),
-        Attribute("b", "numeric", edges=(1.0, 2.0, 3.0)),
-        Attribute("c", "numeric", lower=1, upper=100, scale="log"),
-        Attribute("d", "numeric", lower=0, upper=9, edges=(4.0,)),
-    ]
-    for attribute in kept:
-        bound = attribute.bound(DOUBLE)
-        assert bound.recut(8) == bound
-    own = Attribute("e", "numeric", lower=-5, upper=100).bound(DOUBLE)
-    assert len(own.recut(8).edges) == 8
-    assert own.recut(8).edges == tuple(sorted(own.recut(8).edges))
-    whole = Attribute("f", "numeric", lower=0, upper=3).bound(INTEGER)
-    assert set(whole.recut(32).edges) <= {0, 1, 2}
-    few = Attribute("g", "numeric", lower=1, upper=8).bound(INTEGER)
-    assert few.recut(4).edges == (1, 2, 3, 4, 5, 6, 7), "few whole numbers have a bin each"
-    more = Attribute("h", "numeric", lower=1, upper=9).bound(INTEGER)
-    assert len(more.recut(4).edges) == 4
