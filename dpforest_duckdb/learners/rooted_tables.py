@@ -28,8 +28,9 @@ from dpforest_duckdb.postprocess.below_root import ChildTables, Model, models
 from dpforest_duckdb.postprocess.voting import integer_votes
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
-from dpforest_duckdb.splits.choose import classified, draw_best
+from dpforest_duckdb.splits.choose import draw_best
 from dpforest_duckdb.splits.table_codes import release, vectors_of
+from dpforest_duckdb.splits.utilities import classified
 from dpforest_duckdb.tree import Tree
 
 DAMPED = 13  # a weight of naive Bayes, which is overconfident if attributes are correlated

@@ -15,7 +15,7 @@ import numpy as np
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.privacy.noise import CountNoise
-from dpforest_duckdb.splits.choose import classified
+from dpforest_duckdb.splits.utilities import classified
 
 LEAST, MOST = 8, 64  # cells of a numeric attribute: with more, chance classifies more rows
 

@@ -217,15 +217,6 @@ def values_of_each(
     return values
 
 
-def classified(table: Integers) -> int:
-    """The rows of the most frequent class at each value, of private `table[value, …, class]`.
-
-    One more row raises one count, so this rises by 0 or 1: sensitivity 1 per row, monotone. If the
-    counts of a class are multiplied by its weight, it rises by that weight at most.
-    """
-    return int(table.max(axis=-1).sum())
-
-
 def draw_best(
     utilities: Integers,
     cost: int,

@@ -79,6 +79,15 @@ def _largest(counts: Integers) -> Integers:
     return reduce(np.maximum, np.moveaxis(counts, -1, 0))
 
 
+def classified(table: Integers) -> int:
+    """The rows of the most frequent class at each value, of private `table[value, …, class]`.
+
+    One more row raises one count, so this rises by 0 or 1: sensitivity 1 per row, monotone. If the
+    counts of a class are multiplied by its weight, it rises by that weight at most.
+    """
+    return int(table.max(axis=-1).sum())
+
+
 def balance(counts: Integers) -> Integers:
     """−||left| − |right|| of a binary split: largest at the median (thesis (5.1), (5.2)).
 

@@ -40,7 +40,7 @@ from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import unobserved
 from dpforest_duckdb.recipes import find
-from dpforest_duckdb.splits.choose import classified
+from dpforest_duckdb.splits.utilities import classified
 
 CLASSES = ("c0", "c1", "c2")
 PUBLIC = Domain(
