@@ -61,11 +61,12 @@ class Tree:
 
     @property
     def leaves(self) -> Integers:
+        """The numbers of the leaves, ascending."""
         return np.flatnonzero(self.kind == LEAF)
 
     @property
     def labels(self) -> Integers:
-        """The class with most votes at each node; those of inner nodes are not used."""
+        """The class with most votes at each `[node]`; those of inner nodes are not used."""
         labels: Integers = self.votes.argmax(axis=1)
         return labels
 
@@ -82,21 +83,21 @@ class Tree:
         return range(int(self.first[node]), int(self.first[node]) + arity)
 
     def below(self, nodes: Integers, cells: Sequence[int]) -> tuple[Integers, Integers]:
-        """The children of nodes, and the parent of each child."""
+        """The numbers of the children of `nodes`, and the parent of each `[child]`."""
         inner = nodes[self.kind[nodes] != LEAF]
         arity = np.where(self.kind[inner] == MULTIWAY, np.array(cells)[self.attribute[inner]], 2)
         branch = np.arange(arity.sum()) - np.repeat(arity.cumsum() - arity, arity)
         return np.repeat(self.first[inner], arity) + branch, np.repeat(inner, arity)
 
     def parents(self, cells: Sequence[int]) -> Integers:
-        """The parent of each node, -1 for the root."""
+        """The parent of each `[node]`, -1 for the root."""
         parent = np.full(self.nodes, -1, dtype=np.int64)
         children, above = self.below(np.arange(self.nodes), cells)
         parent[children] = above
         return parent
 
     def descents(self, cells: Sequence[int]) -> list[tuple[Integers, Integers]]:
-        """The nodes of each depth from 1 on, and the parent of each."""
+        """By depth from 1 on, the numbers of its nodes and the parent of each."""
         found = [self.below(np.zeros(1, dtype=np.int64), cells)]
         while len(found[-1][0]):
             found.append(self.below(found[-1][0], cells))
@@ -118,7 +119,7 @@ class Tree:
         return node
 
     def cut(self, closed: Mask, cells: Sequence[int]) -> Tree:
-        """The tree with the `closed` nodes made leaves, without the nodes below them."""
+        """The tree with the `closed[node]` made leaves, without the nodes below them."""
         keep = np.zeros(self.nodes, dtype=np.bool_)
         keep[0] = True
         for node in range(self.nodes):

@@ -72,13 +72,13 @@ class Options:
         return rows
 
     def bins(self, option: int) -> Integers:
-        """The bin of each cell."""
+        """The bin of each `[cell]`."""
         inside = np.zeros(self.counted.cells, dtype=np.int64)
         inside[self.starts[option, 1:]] = 1
         return inside.cumsum()
 
     def handicaps(self, cost: int, sensitivity: int) -> Integers:
-        """What is taken off each utility in a draw at a cost in nano-ε. It is public."""
+        """What is taken off each utility `[option]` in a draw at a cost in nano-ε. It is public."""
         one = min(int(HANDICAP * noise_scale(cost, sensitivity)), LARGEST // HALVINGS)
         handicaps: Integers = self.halvings * one
         return handicaps

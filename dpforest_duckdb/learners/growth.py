@@ -45,7 +45,7 @@ class Growth:
         self.noise = np.full(self.trees, np.nan)
 
     def release(self, nodes: Integers | NDArray[np.intp], noisy: Integers, noise: float) -> None:
-        """Store the noisy histograms of nodes; `noise` is the standard deviation of a count."""
+        """Store `noisy[i, class]` of `nodes[i]`; `noise` is the standard deviation of a count."""
         self.noisy[nodes], self.noise[nodes] = noisy, noise
 
     @property
@@ -57,7 +57,7 @@ class Growth:
         return int((self.kind == LEAF).sum())
 
     def split(self, nodes: Integers, attribute: Integers, kind: Integers, cell: Integers) -> Splits:
-        """Split nodes and append their children."""
+        """Split `nodes[i]` by `attribute[i]`, as `kind[i]` at `cell[i]`; append their children."""
         arity = np.where(kind == MULTIWAY, np.array(self.cells)[attribute], 2)
         first = self.nodes + np.concatenate([[0], np.cumsum(arity)[:-1]])
         self.kind[nodes], self.attribute[nodes] = kind, attribute
@@ -93,7 +93,7 @@ class Growth:
         )
 
     def depths(self) -> Integers:
-        """The number of splits on the way to each node."""
+        """The number of splits on the way to each `[node]`."""
         depth = np.zeros(self.nodes, dtype=np.int64)
         width = np.where(self.kind == MULTIWAY, np.array(self.cells)[self.attribute], 2)
         for node in np.flatnonzero(self.kind != LEAF).tolist():  # children have higher numbers
@@ -101,7 +101,7 @@ class Growth:
         return depth
 
     def spread(self, values: Sequence[Integers]) -> Integers:
-        """One array by the node numbers used while growing, from one array per tree."""
+        """`[node]` by the numbers used while growing, from `values[tree][node of the tree]`."""
         spread = np.zeros(self.nodes, dtype=np.int64)
         for tree, value in enumerate(values):
             spread[self.tree == tree] = value

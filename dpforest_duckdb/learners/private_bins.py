@@ -56,6 +56,9 @@ def domain_cut_at_medians(
 def _edges(
     fine: Attribute, counts: Integers, epsilons: Sequence[int], k: int, bits: Bits
 ) -> tuple[object, ...]:
+    """The edges of an attribute on the grid, from private `counts[cell]`; see
+    `domain_cut_at_medians`.
+    """
     up_to = np.concatenate([[0], counts[: fine.proper].cumsum()])
     bounds = [0, fine.proper]  # intervals of grid cells
     for epsilon in epsilons:
@@ -76,8 +79,9 @@ def _edges(
 def cut_at_medians(
     counts: Sequence[Integers], request: Request, accountant: Accountant, bits: Bits
 ) -> Request:
-    """The request with numeric attributes cut at private medians, from private counts on
-    the grid.
+    """The request with numeric attributes cut at private medians.
+
+    `counts[attribute][cell]` are private, of the attributes of `on_the_grid`.
     """
     query = accountant.plan.query(MEDIANS)
     assert query is not None, "only a plan that asks for bins gets them"

@@ -106,8 +106,9 @@ class Search:
     def turn(
         self, counts: Sequence[Integers], cost: int, measure: Measure, k: int, bits: Bits
     ) -> Search:
-        """The search after a window is drawn for each open attribute, at that cost each, from
-        private counts in `bins`.
+        """The search after a window is drawn for each open attribute, at that cost each.
+
+        `counts[attribute][cell]` are private, in `bins`; k is the rows per unit.
         """
         still_open, found = [], [*self.found]
         for table, attribute in zip(counts, self.bins.attributes, strict=True):
@@ -140,7 +141,7 @@ def _inside(attribute: Attribute, first: int, end: int) -> Attribute | None:
 def _draw_window(
     counts: Integers, cost: int, measure: Measure, k: int, bits: Bits
 ) -> tuple[int, int]:
-    """The first bin and the end of a window on bins with these private counts."""
+    """The first bin and the end of a window on bins with private `counts[bin]`."""
     epsilon = measure.drawn_epsilon(cost)
     first, end, _ = _windows(len(counts))
     utility = window_utilities(counts, int(HANDICAP * noise_scale(epsilon, k)))
@@ -149,7 +150,10 @@ def _draw_window(
 
 
 def window_utilities(counts: Integers, handicap: int) -> Integers:
-    """The utility of every window: its rows minus `handicap` for each doubling of its length."""
+    """The utility `[window]`: its rows minus `handicap` for each doubling of its length.
+
+    `counts[bin]` are private. One more row raises it by 0 or 1: sensitivity 1, monotone.
+    """
     first, end, doublings = _windows(len(counts))
     up_to = np.concatenate([[0], counts.cumsum()])
     found: Integers = up_to[end] - up_to[first] - doublings * handicap
@@ -158,8 +162,8 @@ def window_utilities(counts: Integers, handicap: int) -> Integers:
 
 @cache
 def _windows(bins: int) -> tuple[Integers, Integers, Integers]:
-    """First bins, ends and doublings of all windows on that many bins; a window overlaps the next
-    one by half.
+    """First bin, end and doublings `[window]` of all windows on that many bins; a window overlaps
+    the next one by half.
     """
     found = []
     for doublings in range(math.ceil(math.log2(bins)) + 1):

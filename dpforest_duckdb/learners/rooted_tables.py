@@ -153,8 +153,8 @@ def _tree(
 ) -> Tree:
     """A tree that splits on the attributes of `path`, one after the other.
 
-    `counts` and `odds` are by combination of values that the domain describes, and by class; the
-    last attribute's values vary fastest. `otherwise` are the log-odds of all other combinations.
+    `counts[…, class]` and `odds[…, class]` are by combination of values that the domain describes;
+    the last attribute's values vary fastest. `otherwise[class]` are the log-odds of all others.
     """
     described = np.ix_(*(domain.attributes[attribute].described for attribute in path))
     shape = (*(domain.cells[attribute] for attribute in path), len(domain.classes))

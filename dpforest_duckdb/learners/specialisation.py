@@ -123,6 +123,7 @@ class _ByEntry:
     sizes: Integers
 
     def draw(self, rows: Integers, bits: Bits) -> Integers:
+        """See `Proposals.draw`: the same for all rows."""
         group = uniform_below(np.full(len(rows), len(self.sizes)), bits)
         inside = uniform_below(self.sizes[group], bits)
         return (self.sizes.cumsum() - self.sizes)[group] + inside
@@ -155,7 +156,10 @@ class _Chooser:
     def draw(
         self, cut: _Cut, tables: Sequence[Integers], cost: int, k: int, bits: Bits
     ) -> tuple[Entry, int] | None:
-        """The entry to refine and the candidate that refines it; None if nothing is left."""
+        """The entry to refine and the candidate that refines it; None if nothing is left.
+
+        `tables[attribute][value, class]` are private; k is the rows per unit.
+        """
         splits, offered = cut.splits, cut.entries()
         if not offered:
             return None

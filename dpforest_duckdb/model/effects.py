@@ -245,7 +245,10 @@ def _moments(forest: ForestContent, tree: Tree) -> tuple[float, float, int]:
 
 
 def _rows(tree: Tree, reached: Floats, attribute: int) -> Floats:
-    """Noisy rows with each value, from a tree of one split on the attribute; 0 from other trees."""
+    """Noisy rows `[value]`, from a tree of one split on the attribute; 0 from other trees.
+
+    `reached[value, node]` is as of `_Flow.reached`.
+    """
     single = tree.counts is not None and tree.kind[0] == MULTIWAY and tree.nodes > 1
     if not single or tree.attribute[0] != attribute or (tree.kind[1:] != LEAF).any():
         return np.zeros(len(reached))

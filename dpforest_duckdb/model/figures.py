@@ -160,7 +160,7 @@ def _rows_of(bins: tuple[tuple[int, int], ...], number: int) -> int:
 
 
 def log_loss(of_own_class: Floats, rows: Integers | Floats) -> float:
-    """The mean of -log p over rows, p being the probability of a row's own class.
+    """The mean of -log p over rows, where `rows[…]` have a p of `of_own_class[…]` for their class.
 
     The sum is rounded once, so the order in which the engine returns the rows does not matter.
     """

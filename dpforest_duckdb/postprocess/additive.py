@@ -245,5 +245,6 @@ def without_interaction(root: Floats, other: Floats, weights: Floats) -> Floats:
 
 
 def _normed(shares: Floats) -> Floats:
+    """Shares `[…, class]` that sum to 1."""
     normed: Floats = shares / shares.sum(axis=-1, keepdims=True)
     return normed

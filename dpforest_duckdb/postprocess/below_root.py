@@ -133,7 +133,8 @@ def _information(shares: _Shares) -> float:
 
 
 def _estimated(tables: ChildTables) -> tuple[Floats, Floats, list[_Shares]]:
-    """The classes' shares, those of each child, and those below the values of every attribute.
+    """The classes' shares `[class]`, those of each child `[child, class]`, and those below the
+    values of every attribute.
 
     From all rows down, root by root.
     """
@@ -151,7 +152,7 @@ def _estimated(tables: ChildTables) -> tuple[Floats, Floats, list[_Shares]]:
 
 
 def _over_all(tables: Sequence[_Table], roots: int, prior: Floats) -> list[_Shares]:
-    """Class shares in all rows."""
+    """Class shares in all rows, from tables and the shares `prior[class]`."""
     summed = [table.at(0, roots) for table in tables]
     noisy = [
         NoisyTable(counts[0], variance, table.ordered)

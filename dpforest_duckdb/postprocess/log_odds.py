@@ -158,6 +158,7 @@ def _part(attribute: Attribute, rows: Floats, likely: Floats, prior: Floats) -> 
 
 
 def _counts(tree: Tree) -> Floats:
+    """The noisy counts `[node, class]` as floats."""
     assert tree.counts is not None, "evidence needs counts"
     return tree.counts.astype(np.float64)
 
@@ -225,7 +226,8 @@ def sums_cut(trees: Sequence[Tree], request: Request, plan: Plan) -> Scores:
 
 
 def fitted_sum(found: Evidence, joint: Integers, noise: float) -> Sum:
-    """The sums with the weights of a logistic regression on their noisy joint histogram.
+    """The sums with the weights of a logistic regression on `joint[bin, …, class]`, their noisy
+    joint histogram.
 
     `noise` is the scale of the noise in one of its counts. A bin with r rows and probability p has
     the variance r p (1 - p) of sampling, and 2 noise² (p² + (1 - p)²) of noise. So Newton's method

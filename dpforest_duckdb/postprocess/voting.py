@@ -83,6 +83,7 @@ def vote_by_shares(tree: Tree, shares: Floats) -> Tree:
 
 
 def _leaves_only(tree: Tree, votes: Integers) -> Integers:
+    """The votes `[node, class]` of the leaves, and 0 at inner nodes."""
     return np.where((tree.kind == LEAF)[:, None], votes, 0)
 
 

@@ -53,7 +53,7 @@ class Adapted:
 
 
 def adapted(recipe: Recipe, request: Request, classes: Integers) -> Adapted:
-    """What follows once class counts of all rows are known.
+    """What follows once `classes[class]`, counts of all rows, are known.
 
     The request gets the queries that the recipe asks next: the check of bounds, and how many rows
     the strongest attribute classifies wrongly. In a run it has those that counted the rows;
@@ -78,7 +78,8 @@ def adapted(recipe: Recipe, request: Request, classes: Integers) -> Adapted:
 
 
 def with_second_count(recipe: Recipe, request: Request, classes: Integers) -> Request:
-    """The request with the queries that count the rows, by the noisy classes of a first count.
+    """The request with the queries that count the rows, by the noisy `classes[class]` of a first
+    count.
 
     The same request if the recipe counts them once, or if it has these queries already.
     """
@@ -119,7 +120,7 @@ def in_own_size(recipe: Recipe, request: Request) -> Request:
 
 
 def sized(recipe: Recipe, request: Request, classes: Integers) -> Request:
-    """The request with trees, depth and bins for these class counts."""
+    """The request with trees, depth and bins for these class counts `[class]`."""
     assert recipe.adaptation.size is not None, "a recipe that counts the rows adapts to them"
     return recipe.adaptation.size(classes, request)
 

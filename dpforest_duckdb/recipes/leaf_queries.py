@@ -27,6 +27,7 @@ class Leaf:
 
 
 def _counts(counts: Integers, epsilon: int, k: int, noise: CountNoise, bits: Bits) -> Integers:
+    """Every class count: a unit changes them by at most k in L1."""
     return noise.laplace(counts, epsilon, k)
 
 
@@ -57,6 +58,7 @@ def _smooth_label(
 
 
 def _one_hot(label: Integers, classes: int) -> Integers:
+    """`[leaf, class]` with a single 1, at each `label[leaf]`."""
     return np.eye(classes, dtype=np.int64)[label]
 
 

@@ -1,4 +1,4 @@
-"""When a node stays a leaf: by released figures and public rules only."""
+"""When a node stays a leaf, `[node]`: by released figures and public rules only."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class Bundle:
         return found
 
     def votes(self, trees: Sequence[Tree], label: int) -> Integers:
-        """The votes of each combination of leaves for a class, summed."""
+        """The votes `[leaf of first part, leaf of second …]` for a class, summed over trees."""
         found = np.zeros((), dtype=np.int64)
         for part in self.parts:
             tree = trees[part.tree]

@@ -56,7 +56,7 @@ class Candidates:
         return tuple(sorted(set(self.attribute[self.kind == THRESHOLD].tolist())))
 
     def of(self, attribute: int) -> Integers:
-        """The candidates that split by one attribute."""
+        """The numbers of the candidates that split by one attribute, ascending."""
         return np.flatnonzero(self.attribute == attribute)
 
     def branches(self, attribute: int) -> Mask:

@@ -190,7 +190,10 @@ def drawn_at(some: Mask, choice: Choice, chooser: Chooser) -> Drawn:
 def _one_point(
     choice: Choice, attribute: int, left: Mask, point: Utility, epsilon: int, by_width: bool
 ) -> Mask:
-    """The candidates, with one drawn candidate of an attribute instead of all."""
+    """The candidates `left[node, candidate]`, with one drawn of an attribute instead of all.
+
+    `epsilon` is the nano-ε of the draw. `by_width` is as of `by_points`.
+    """
     splits = choice.candidates
     mask: Mask = left & (splits.attribute == attribute)[None, :]
     exponent = exponents_of(choice, point, mask, epsilon, attribute)

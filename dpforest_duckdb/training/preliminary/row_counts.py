@@ -18,7 +18,7 @@ from dpforest_duckdb.training.reading import Reader
 
 
 def after_counts(private: Integers, context: RunContext) -> RunContext:
-    """The context after the noisy class counts of all rows are known.
+    """The context after the noisy class counts of all rows are known, from `private[class]`.
 
     A published form that takes the `private` counts as public uses these; it is not private. Raises
     `PlanError` if any other recipe has no query for them.
@@ -32,7 +32,7 @@ def after_counts(private: Integers, context: RunContext) -> RunContext:
 
 
 def counted(private: Integers, context: RunContext) -> tuple[Integers, Request]:
-    """Noisy class counts of `private` ones, and the request with the queries that they cost.
+    """Noisy class counts of `private[class]`, and the request with the queries that they cost.
 
     If a first count is too noisy for the number of rows that it shows, a second one follows. Then
     the counts are means of both, weighted by their inverse variances.
@@ -50,6 +50,7 @@ def counted(private: Integers, context: RunContext) -> tuple[Integers, Request]:
 
 
 def _adapt(reader: Reader, context: RunContext) -> RunContext:
+    """The context after the rows of each class are counted."""
     return after_counts(reader.class_counts(_narrow(context.request.domain)), context)
 
 
