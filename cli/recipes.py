@@ -65,12 +65,12 @@ def _facts(recipe: Recipe, epsilon: int) -> dict[str, Any]:
         "name": recipe.name,
         "title": recipe.title,
         "year": recipe.year,
-        "private_as_published": None if recipe.only == OURS else not published.flaws,
+        "private_as_published": None if recipe.one_form == OURS else not published.flaws,
         "rigorous_repair": recipe.repair,
         "private": not recipe.flaws,
         "paper": recipe.paper,
         "flaws": list(published.flaws),
-        "one_form_because": recipe.only,
+        "one_form_because": recipe.one_form,
         "variants": [f"{recipe.name}:{variant}" for variant in recipe.variants],
         "pieces": {
             "rows": recipe.rows,
@@ -171,8 +171,8 @@ def _show(recipe: Recipe, facts: dict[str, Any], epsilon: str) -> None:
         tell(f"flaw       {' '.join(facts['flaws'])}")
     if recipe.repair:
         tell(f"repair     {recipe.repair}")
-    if recipe.only:
-        tell(f"one form   {recipe.only}")
+    if recipe.one_form:
+        tell(f"one form   {recipe.one_form}")
     if facts["variants"]:
         tell(f"variants   {', '.join(facts['variants'])}")
     _show_pieces(facts["pieces"])

@@ -199,7 +199,7 @@ def _totals(tables: ChildTables) -> tuple[Floats, float]:
     variance = max(tables.noise_of_totals**2, LEAST_VARIANCE)
     weighted, exactness = tables.totals / variance, 1 / variance
     for number, counts, noise in zip(tables.attributes, tables.counts, tables.noise, strict=True):
-        if not code_of(tables.domain.attributes[number]).coded:
+        if not code_of(tables.domain.attributes[number]).by_contrasts:
             variance = counts.shape[1] * max(noise**2, LEAST_VARIANCE)
             weighted, exactness = weighted + counts.sum(axis=1) / variance, exactness + 1 / variance
     return weighted / exactness, 1 / exactness

@@ -97,7 +97,7 @@ def _evidence(
     figures += [
         (table.sum(axis=0), len(table) * variance)
         for attribute, table, variance in zip(split_by, tables, variances, strict=True)
-        if not (rows and code_of(attribute).coded)  # the sum of such a table is the rows' figure
+        if not (rows and code_of(attribute).by_contrasts)  # whose sum is the rows' figure
     ]
     total, spread = minimum_variance_total(figures, request, plan)
     prior = noisy_shares(total, spread)

@@ -67,7 +67,7 @@ def find(name: str, *, as_published: bool = False) -> Recipe:
     if as_published:
         if recipe.published is None:
             raise DpforestError(
-                f"Recipe {name} has one form only, so leave out --as-published. {recipe.only}"
+                f"Recipe {name} has one form only, so leave out --as-published. {recipe.one_form}"
             )
         recipe = recipe.published
     if not variant:

@@ -135,14 +135,15 @@ class Recipe:
       is counted as in the paper, in which the root has the depth `depth_of_root`: the longest path
       has depth - depth_of_root splits.
     - With `one_tree_per_attribute` there are at most as many trees as attributes.
-    - With `own_trees` or `own_depth` a requested number has no effect. `limited` names the trees
-      that a requested number limits, if there are others besides.
+    - With `fixed_trees` or `fixed_depth` a requested number has no effect. `limited_trees` names
+      the trees that a requested number limits, if there are others besides.
     - `instead` names the nearest recipe for requests that this one cannot meet.
 
     Its forms:
 
     - `published` is the form as published, in which `as_published` is true. `flaws` say why a form
-      is not private, `repair` what the rigorous form does instead, `only` why there is only one.
+      is not private, `repair` what the rigorous form does instead, `one_form` why there is no
+      other.
     - `variants` are pieces that NAME:VARIANT replaces; `refused` says why a variant does not exist.
     - `lines` are the lines of the system in its sources, each with the piece that implements it.
     """
@@ -176,9 +177,9 @@ class Recipe:
     depth: int | Callable[[Domain], int]
     depth_of_root: int = 0
     one_tree_per_attribute: bool = False
-    own_trees: bool = False
-    own_depth: bool = False
-    limited: str = ""
+    fixed_trees: bool = False
+    fixed_depth: bool = False
+    limited_trees: str = ""
     instead: str = "dprfmaxtree"
 
     # its forms, and how they differ from the paper
@@ -186,7 +187,7 @@ class Recipe:
     as_published: bool = False
     flaws: tuple[str, ...] = ()
     repair: str = ""
-    only: str = ""
+    one_form: str = ""
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
     lines: tuple[Line, ...] = ()
@@ -214,10 +215,10 @@ class Recipe:
             domain = domain.generalised()
         if self.bins:
             domain = domain.recut(self.bins, "linear")
-        own_trees = self.trees if isinstance(self.trees, int) else self.trees(domain)
-        own_depth = self.depth if isinstance(self.depth, int) else self.depth(domain)
-        depth = None if self.own_depth else depth
-        wanted = own_trees if trees is None else trees
+        usual_trees = self.trees if isinstance(self.trees, int) else self.trees(domain)
+        usual_depth = self.depth if isinstance(self.depth, int) else self.depth(domain)
+        depth = None if self.fixed_depth else depth
+        wanted = usual_trees if trees is None else trees
         if self.one_tree_per_attribute and self.adaptation.counts_rows:  # `wanted` is a maximum
             wanted = min(wanted, len(domain.attributes))
         if self.one_tree_per_attribute and wanted > len(domain.attributes):
@@ -226,7 +227,7 @@ class Recipe:
                 f"{len(domain.attributes)}: ask for at most that many --trees, or take --recipe "
                 f"{self.instead}."
             )
-        deep = max(1, (own_depth if depth is None else depth) - self.depth_of_root)
+        deep = max(1, (usual_depth if depth is None else depth) - self.depth_of_root)
         limit = self._limit(domain, wanted, deep)
         if limit and depth is not None:
             raise DpforestError(
@@ -239,19 +240,19 @@ class Recipe:
     def remarks(self, trees: int | None, depth: int | None) -> list[str]:
         """A sentence for each requested number that has no effect, or another one."""
         found = []
-        if trees is not None and self.own_trees:
+        if trees is not None and self.fixed_trees:
             found.append(f"--trees has no effect: recipe {self.name} uses all attributes.")
-        if trees is not None and self.limited:
+        if trees is not None and self.limited_trees:
             found.append(
-                f"--trees limits only the {self.limited} of recipe {self.name}: it may have fewer, "
-                "and it has other trees besides."
+                f"--trees limits only the {self.limited_trees} of recipe {self.name}: it may have "
+                "fewer, and it has other trees besides."
             )
         if trees is not None and self.adaptation.successors:
             found.append(
                 f"--trees is only an upper limit, and for log-odds alone: recipe {self.name} may "
                 "pick a recipe that sets the number of its trees itself."
             )
-        if depth is not None and self.own_depth:
+        if depth is not None and self.fixed_depth:
             found.append(
                 f"--depth has no effect: recipe {self.name} sets the depth of its trees itself."
             )
@@ -309,13 +310,13 @@ class Recipe:
         return Plan(tuple(q for phase in self.phases(request) for q in self.plan(phase).queries))
 
 
-own_recipe = partial(Recipe, year=2026, paper="this package", only=OURS, rows="all")
+own_recipe = partial(Recipe, year=2026, paper="this package", one_form=OURS, rows="all")
 # trees of one attribute each, or below roots, that the learner grows from tables of class counts
 recipe_of_tables = partial(
     own_recipe,
     split_type="multiway",
     trees=as_many_as_attributes,
-    own_depth=True,
+    fixed_depth=True,
     link="softmax",
 )
 

@@ -6,10 +6,10 @@ in a restricted way: in the vector of its class it changes each block by 1 in L1
 blocks there are. Noise for that norm (`privacy.noise`) has a variance of about d²/3ε² in a block of
 one dimension and of 2d²/((v+1)(v+2)ε²) in one of v, with d dimensions in all.
 
-An attribute of at most `CODED` values is released as signed contrasts, not counts: one dimension
-less than values, each its own block, because a row adds 1 or -1 to any number of them. The number
-of rows is one more block, which can be left out if there are no contrasts. An attribute with more
-values is one block of its counts.
+An attribute of at most `MOST_CONTRASTED` values is released as signed contrasts, not counts: one
+dimension less than values, each its own block, because a row adds 1 or -1 to any number of them.
+The number of rows is one more block, which can be left out if there are no contrasts. An attribute
+with more values is one block of its counts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.noise import CountNoise, joint_deviation
 from dpforest_duckdb.privacy.sampler import MAX_DENOMINATOR
 
-CODED = 4  # most values for contrasts: with more, each count gets too much noise
+MOST_CONTRASTED = 4  # most values for contrasts: with more, each count gets too much noise
 WHOLE = 2**12  # parts of a row, so that rounding noise to integers costs little
 # `[value, contrast]`: with a column of ones before them these are invertible
 SIGNS: dict[int, Integers] = {
@@ -46,19 +46,20 @@ class Code:
     blocks: tuple[int, ...]
 
     @property
-    def coded(self) -> bool:
-        return len(self.values) <= CODED
+    def by_contrasts(self) -> bool:
+        """Whether the table is released as contrasts, not as counts."""
+        return len(self.values) <= MOST_CONTRASTED
 
     @property
     def signs(self) -> Integers:
         """1 or -1 for contrasts; for counts, 1 where a value is counted."""
         size = len(self.values)
-        return SIGNS[size] if self.coded else np.eye(size, dtype=np.int64)
+        return SIGNS[size] if self.by_contrasts else np.eye(size, dtype=np.int64)
 
     def sums(self, table: Integers) -> Integers:
         """The sums `[sum, class]` of a private `table[cell, class]`."""
         described: Integers = table[list(self.values)]
-        return self.signs.T @ described if self.coded else described
+        return self.signs.T @ described if self.by_contrasts else described
 
 
 def code_of(attribute: Attribute) -> Code:
@@ -70,7 +71,7 @@ def code_of(attribute: Attribute) -> Code:
 
 @lru_cache
 def _code_of(values: tuple[int, ...]) -> Code:
-    if len(values) <= CODED:
+    if len(values) <= MOST_CONTRASTED:
         return Code(values, (1,) * (len(values) - 1))
     return Code(values, (len(values),))
 
@@ -160,7 +161,7 @@ def tables_of(vectors: Floats, attributes: Sequence[Attribute], rows: bool = Tru
     for code in map(code_of, attributes):
         end = first + sum(code.blocks)
         table = flipped[..., first:end, :]
-        if code.coded:
+        if code.by_contrasts:
             table = np.concatenate([flipped[..., :1, :], table], axis=-2)
             table = np.linalg.solve(_square(code), table).astype(np.float64, copy=False)
         found.append(table)
@@ -185,7 +186,7 @@ def deviations(
     """
     all_blocks, scale = blocks(attributes, rows), parts(attributes, rows_per_unit)
     codes = [None if attribute is None else code_of(attribute) for attribute in tables]
-    sizes = [1 if code is None or code.coded else code.blocks[0] for code in codes]
+    sizes = [1 if code is None or code.by_contrasts else code.blocks[0] for code in codes]
     of_block = {
         size: joint_deviation(all_blocks, size, cost, rows_per_unit * scale) / scale
         for size in set(sizes)
@@ -200,11 +201,11 @@ def deviations(
 def noise_ratio(values: int) -> float:
     """The noise in a count of a table of so many values, divided by that in a released figure."""
     code = _code_of(tuple(range(values)))
-    if not code.coded:
+    if not code.by_contrasts:
         return 1.0
     return math.sqrt(float((np.linalg.inv(_square(code))[0] ** 2).sum()))
 
 
 def has_contrasts(attributes: Iterable[Attribute]) -> bool:
     """Whether the table of any of the attributes is released as contrasts."""
-    return any(code_of(attribute).coded for attribute in attributes)
+    return any(code_of(attribute).by_contrasts for attribute in attributes)

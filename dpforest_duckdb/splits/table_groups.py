@@ -25,7 +25,7 @@ def like_groups(attributes: Sequence[Attribute], costs: Sequence[int]) -> list[l
     places: dict[int, list[int]] = {}
     for place, attribute in enumerate(attributes):
         code = code_of(attribute)
-        places.setdefault(1 if code.coded else code.blocks[0], []).append(place)
+        places.setdefault(1 if code.by_contrasts else code.blocks[0], []).append(place)
     alike = [
         _Alike.of(size, [(attributes[place], costs[place]) for place in places[size]])
         for size in sorted(places)
@@ -65,7 +65,7 @@ class _Alike:
     def of(cls, size: int, members: Sequence[tuple[Attribute, int]]) -> _Alike:
         """Those with blocks of one size, with their costs."""
         codes = [code_of(attribute) for attribute, _ in members]
-        counted = any(code.coded for code in codes)  # then the number of rows is released too
+        counted = any(code.by_contrasts for code in codes)  # then rows are released too
         dimensions = sum(sum(code.blocks) for code in codes) + counted
         ratios = (noise_ratio(len(code.values)) for code in codes)
         weight = sum(2 * ratio**2 / (size + 1) / (size + 2) for ratio in ratios)

@@ -45,7 +45,7 @@ from dpforest_duckdb.training.prepare import prepare
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of seeds and public facts
 
-OWN = [name for name, recipe in RECIPES.items() if recipe.only == OURS]
+OWN = [name for name, recipe in RECIPES.items() if recipe.one_form == OURS]
 CASES = [
     *((recipe, 0.0) for recipe in OWN),
     *((recipe, 1e-5) for recipe in ("auto", "boosted", "class-means")),

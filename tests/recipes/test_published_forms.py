@@ -64,7 +64,7 @@ STOPS = {
 
 
 def test_what_a_tree_sees_how_many_children_a_split_has_and_when_a_node_ends() -> None:
-    assert set(SEEN) == {name for name, recipe in RECIPES.items() if recipe.only != OURS}
+    assert set(SEEN) == {name for name, recipe in RECIPES.items() if recipe.one_form != OURS}
     for name, (in_text, rigorous, children) in SEEN.items():
         recipe = find(name)
         form = recipe.published or recipe

@@ -122,7 +122,7 @@ def test_a_repair_is_two_sentences_and_a_flaw_at_least_two(name: str) -> None:
         sentences = re.findall(r"[.](?= [A-Z(]|$)", text)
         assert len(sentences) in (0, 2) or (what == "flaw" and len(sentences) > 2), (what, text)
         assert text in page().replace("\n", " ")
-    assert said["repair"] or recipe.only
+    assert said["repair"] or recipe.one_form
 
 
 def test_the_page_of_systems_is_current() -> None:

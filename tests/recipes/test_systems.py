@@ -33,7 +33,7 @@ from dpforest_duckdb.recipes.recipe import OURS, Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.utilities import Utility
 
-PUBLISHED = [name for name, recipe in RECIPES.items() if recipe.only != OURS]
+PUBLISHED = [name for name, recipe in RECIPES.items() if recipe.one_form != OURS]
 FORMS = [(name, False) for name in RECIPES] + [
     (name, True) for name, recipe in RECIPES.items() if recipe.published
 ]
@@ -430,7 +430,7 @@ def test_variants_are_recipes_of_their_own() -> None:
 def test_one_form_says_why_and_two_say_what_was_repaired() -> None:
     for recipe in RECIPES.values():
         if recipe.published is None:
-            assert recipe.only
+            assert recipe.one_form
             with pytest.raises(DpforestError, match="one form only"):
                 find(recipe.name, as_published=True)
         else:

@@ -14,7 +14,7 @@ from dpforest_duckdb.recipes import RECIPES, adaptation, find
 from dpforest_duckdb.recipes.bounds_queries import with_windows
 from dpforest_duckdb.recipes.strongest_query import with_strongest
 
-OURS = [name for name, recipe in RECIPES.items() if recipe.only and not recipe.flaws]
+OURS = [name for name, recipe in RECIPES.items() if recipe.one_form and not recipe.flaws]
 SIZES = (100, 300, 600, 3_000, 20_000, 500_000)
 
 

@@ -129,6 +129,6 @@ BOOSTED = own_recipe(
     learner=BOOSTING,
     adaptation=Adaptation(adapt, private_bounds=True, all_in_mu=True, cuts_at_medians=True),
     finish=as_grown,
-    limited="random trees",
+    limited_trees="random trees",
     link="softmax",
 )

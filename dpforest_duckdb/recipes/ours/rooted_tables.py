@@ -96,7 +96,7 @@ ROOTED_TABLES = recipe_of_tables(
     name="rooted-tables",
     title="Log-odds of every attribute below a chosen one, by joint noise",
     depth=3,
-    own_trees=True,
+    fixed_trees=True,
     plan=plan,
     learner=learner.rooted_tables(lambda request: roots(request)[0]),
     adaptation=Adaptation(adapt, private_bounds=True),

@@ -107,6 +107,6 @@ TREE_BESIDE_SUMS = own_recipe(
     learner=LEARNER,
     adaptation=Adaptation(adapt, private_bounds=True, cuts_at_medians=True),
     finish=as_grown,
-    limited="trees of one split",
+    limited_trees="trees of one split",
     link="softmax",
 )

@@ -99,6 +99,6 @@ BOJARSKI_FOREST = Recipe(
         "probabilistic": "probabilistic averaging draws a class at random for every row, which SQL "
         "that gives one answer cannot: take the p_ columns of bojarski-forest for odds"
     },
-    only="Its proof holds once the number of trees is fixed and does not follow the rows.",
+    one_form="Its proof holds once the number of trees is fixed and does not follow the rows.",
     lines=LINES,
 )

@@ -94,6 +94,6 @@ PINQ_ID3 = Recipe(
     plan=plan,
     stop=children_within_noise,
     finish=each(alone(vote_by_counts)),
-    only="Everything is computed from noisy counts: it is private as published.",
+    one_form="Everything is computed from noisy counts: it is private as published.",
     lines=LINES,
 )

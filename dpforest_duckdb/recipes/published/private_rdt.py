@@ -61,6 +61,7 @@ PRIVATE_RDT = Recipe(
     depth=half_the_attributes,
     plan=leaves_only(LAPLACE),
     finish=each(alone(vote_by_counts)),
-    only="Its proof holds: trees are drawn without a look at the rows, and leaf counts are noised.",
+    one_form="Its proof holds: trees are drawn without a look at the rows, and leaf counts are "
+    "noised.",
     lines=LINES,
 )

@@ -140,6 +140,6 @@ RANA_FOREST = Recipe(
     adaptation=Adaptation(adapt),
     finish=each(alone(vote_by_majority)),
     flaws=FLAWS,
-    only="It is not differentially private by design, so there is nothing to repair.",
+    one_form="It is not differentially private by design, so there is nothing to repair.",
     lines=LINES,
 )

@@ -81,6 +81,6 @@ SULQ_ID3 = Recipe(
     depth=3,
     plan=plan,
     finish=each(alone(vote_by_counts)),
-    only="Everything is computed from noisy counts: it is private as published.",
+    one_form="Everything is computed from noisy counts: it is private as published.",
     lines=LINES,
 )
