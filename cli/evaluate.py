@@ -74,7 +74,7 @@ def evaluate(
     """
     from dpforest_duckdb.model import store
     from dpforest_duckdb.model.json_format import fingerprint
-    from dpforest_duckdb.training.evaluate import Terms, evaluate_table
+    from dpforest_duckdb.training.evaluate import EvaluationTerms, evaluate_table
     from dpforest_duckdb.training.opening import find_rows
 
     database, rows = opening.rows_of(db, table)
@@ -91,7 +91,7 @@ def evaluate(
         for note in source.remarks(forest.domain):
             say(f"Note: {note}")
         stop_if_interrupted()
-        terms = Terms(target, epsilon, privacy_unit, rows_per_unit, unseen)
+        terms = EvaluationTerms(target, epsilon, privacy_unit, rows_per_unit, unseen)
         found = evaluate_table(source.engine, forest, source.table, account, terms)
         if epsilon is not None:
             say_spent(account)

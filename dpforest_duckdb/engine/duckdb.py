@@ -331,7 +331,7 @@ def ways_to_write(catalog: str, schema: str, table: str) -> list[list[str]]:
     return [full, full[1:], full[2:], *short]
 
 
-def open_connection(con: object) -> duckdb.DuckDBPyConnection:
+def checked_connection(con: object) -> duckdb.DuckDBPyConnection:
     """The same connection. Raises `UsageError` for what is no open one, such as a path."""
     if not isinstance(con, duckdb.DuckDBPyConnection):
         raise UsageError(

@@ -11,7 +11,7 @@ from typing import Any, overload
 import duckdb
 
 from dpforest_duckdb.arguments import TEXT, optional, refuse_wrong_types
-from dpforest_duckdb.engine.duckdb import open_connection
+from dpforest_duckdb.engine.duckdb import checked_connection
 from dpforest_duckdb.engine.frames import AnyFrame
 from dpforest_duckdb.engine.scores import predicted
 from dpforest_duckdb.engine.spark.scores import predicted as predicted_in_spark
@@ -53,7 +53,7 @@ class Forest(ForestContent):
         refuse_wrong_types(locals())
         if is_session(con):
             return predicted_in_spark(con, self, table, prefix)
-        return predicted(open_connection(con), self, table, prefix)
+        return predicted(checked_connection(con), self, table, prefix)
 
     def to_sql(
         self,

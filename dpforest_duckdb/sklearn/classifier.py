@@ -52,7 +52,7 @@ from dpforest_duckdb.sklearn.inputs import (
     texts,
 )
 from dpforest_duckdb.sql import Sql
-from dpforest_duckdb.training.evaluate import Terms, evaluate_table
+from dpforest_duckdb.training.evaluate import EvaluationTerms, evaluate_table
 from dpforest_duckdb.training.prepare import prepare
 
 UNRECORDED = (
@@ -272,7 +272,9 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 frame = Frame.of(forest.table, rows, GivenDatabase(memory))
                 engine = SourceEngine(frame, DuckDBEngine(memory.connection))
                 table = engine.table(forest.table)
-                return evaluate_table(engine, forest, table, account, Terms(epsilon=epsilon))
+                return evaluate_table(
+                    engine, forest, table, account, EvaluationTerms(epsilon=epsilon)
+                )
 
     def to_sql(self, table: str, **options: Any) -> str:
         """SQL that scores a table with the same columns (see `Forest.to_sql`).

@@ -41,7 +41,7 @@ UNSEEN = "the model never saw these rows"  # what --unseen records in the ledger
 
 
 @dataclass(frozen=True)
-class Terms:
+class EvaluationTerms:
     """What is asked of an evaluation, and what it may cost: see `evaluate`.
 
     Without `epsilon` the figures are exact.
@@ -109,7 +109,7 @@ def evaluate(
         forest,
         found.table,
         _account(found, ledger, dataset, exact=epsilon is None),
-        Terms(target, epsilon, privacy_unit, rows_per_unit, unseen),
+        EvaluationTerms(target, epsilon, privacy_unit, rows_per_unit, unseen),
     )
 
 
@@ -118,7 +118,7 @@ def evaluate_table(
     forest: ForestContent,
     table: TableInfo,
     account: AnyAccount,
-    terms: Terms = Terms(),
+    terms: EvaluationTerms = EvaluationTerms(),
 ) -> Evaluation:
     """Evaluate a forest on rows; those without a class of the class list are left out.
 
@@ -204,7 +204,9 @@ def _typed(
     return engine.typed(table, replace(forest.domain, attributes=used, target=target), unit)
 
 
-def _unit(account: AnyAccount, info: TableInfo, forest: ForestContent, terms: Terms) -> PrivacyUnit:
+def _unit(
+    account: AnyAccount, info: TableInfo, forest: ForestContent, terms: EvaluationTerms
+) -> PrivacyUnit:
     """The privacy unit of the figures: the cap's, or else the model's or a larger one."""
     column, rows = terms.privacy_unit, terms.rows_per_unit
     if account.budget().cap:

@@ -14,7 +14,7 @@ import duckdb
 from dpforest_duckdb.arguments import TEXT, refuse_wrong_types
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Trace
-from dpforest_duckdb.engine.duckdb import DuckDBEngine, open_connection
+from dpforest_duckdb.engine.duckdb import DuckDBEngine, checked_connection
 from dpforest_duckdb.engine.files import folder_names, opened_files
 from dpforest_duckdb.engine.frames import AnyFrame, Frame, is_frame
 from dpforest_duckdb.engine.memory_database import NewDatabase
@@ -50,7 +50,7 @@ def find_rows(con: Connection, rows: Rows, trace: Trace | None = None) -> FoundR
     """
     if is_session(con):
         return _of_spark(con, rows, trace)
-    engine = DuckDBEngine(open_connection(con), trace)
+    engine = DuckDBEngine(checked_connection(con), trace)
     if isinstance(rows, str):
         return TableRows(engine, _table(engine, rows))
     database = NewDatabase(engine.connection, trace)
@@ -80,7 +80,7 @@ def find_dataset(con: Connection, ledger: str | Path | None, dataset: str | None
         raise UsageError("Pass the rows, or None and the name of a dataset with --dataset.")
     if is_session(con):
         return dataset_account(None, ledger, dataset)
-    return dataset_account(DuckDBEngine(open_connection(con)), ledger, dataset)
+    return dataset_account(DuckDBEngine(checked_connection(con)), ledger, dataset)
 
 
 def _table(engine: DuckDBEngine, name: str) -> TableInfo:
@@ -102,7 +102,7 @@ def stored_forest(con: duckdb.DuckDBPyConnection, name: str) -> Forest:
     Raises `DpforestError` if there is none.
     """
     refuse_wrong_types(locals(), name=TEXT)
-    return store.load(DuckDBEngine(open_connection(con)).models, name)
+    return store.load(DuckDBEngine(checked_connection(con)).models, name)
 
 
 def _of_spark(session: Session, rows: Rows, trace: Trace | None) -> FoundRows:

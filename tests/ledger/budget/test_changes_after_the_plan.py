@@ -23,7 +23,7 @@ from dpforest_duckdb.ledger.accounts import NoAccount
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.training.evaluate import Terms, evaluate_table
+from dpforest_duckdb.training.evaluate import EvaluationTerms, evaluate_table
 from dpforest_duckdb.training.opening import find_rows
 from dpforest_duckdb.training.train import train_many
 
@@ -153,7 +153,7 @@ def test_rows_of_another_table_than_was_debited_are_not_read(
     read = {
         "train": run.execute,
         "evaluate": lambda: evaluate_table(
-            engine, forest, engine.table("t"), account(con), Terms(epsilon=1)
+            engine, forest, engine.table("t"), account(con), EvaluationTerms(epsilon=1)
         ),
     }[with_rows]
     with pytest.raises(DpforestError, match="replaced or changed after the debit"):
@@ -207,7 +207,9 @@ def test_no_other_account_stands_in_for_that_of_a_table(
                 ready(con, rows, epsilon=50, account=other, domain=domain)
         for epsilon in (None, 50):
             with pytest.raises(UsageError, match="a table has a budget of its own"):
-                evaluate_table(engine, forest, engine.table("t"), other, Terms(epsilon=epsilon))
+                evaluate_table(
+                    engine, forest, engine.table("t"), other, EvaluationTerms(epsilon=epsilon)
+                )
     assert account(con).budget().spent_epsilon == NANO
     assert account(con, "u").budget().spent_epsilon == 0
     assert not book.path.exists()
@@ -264,7 +266,7 @@ def test_a_failure_after_the_debit_says_that_the_debit_stays(
         run.execute()
     engine = DuckDBEngine(con)
     with pytest.raises(DpforestError, match=r"^No\. The debit stays"):
-        evaluate_table(engine, forest, engine.table("t"), account(con), Terms(epsilon=1))
+        evaluate_table(engine, forest, engine.table("t"), account(con), EvaluationTerms(epsilon=1))
 
 
 def test_a_debit_whose_end_is_not_recorded_gets_a_warning(
