@@ -60,10 +60,8 @@ UNRECORDED = (
     "rows again. Give both to record the spending and to cap it."
 )
 
-
+# options of the command line in messages, and the parameters that stand for them here
 _PARAMETERS = {"--trees": "n_estimators", "--depth": "max_depth", "--db": "domain"}
-
-
 DECLARE = "Declare what is public with bounds, categories and classes."
 
 
@@ -339,6 +337,10 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         memory: MemoryDatabase,
         named: object,
     ) -> Forest:
+        """The forest of a fit. It also sets the order of the classes and the names of the columns.
+
+        `named` is the name of y, if it has one.
+        """
         declared = Declared(columns, self.domain, self.bounds, self.categories, self.privacy_unit)
         domain, leaks, classes = self._domain(declared, labels, account, memory, named)
         rows = columns.with_column(domain.target, labels)
@@ -478,6 +480,7 @@ _warned: list[bool] = []
 
 
 def _warn_once() -> None:
+    """Warn once in a process that nothing records what is spent."""
     if not _warned:
         _warned.append(True)
         warnings.warn(UNRECORDED, NoBudgetWarning, stacklevel=4)
