@@ -310,6 +310,9 @@ class Attribute:
         return replace(uncut, edges=uncut._edges(self.family))
 
     def _edges(self, family: Family) -> tuple[Number, ...]:
+        """The cut points in a column of this family: as given, or from the bounds, and whole where
+        its values are. Raises `DpforestError` if bounds are too close together.
+        """
         if self.edges:
             edges = [ordinal(edge, family) for edge in self.edges]
         else:

@@ -220,6 +220,7 @@ def _refuse_without_kind(names: Sequence[str]) -> None:
 
 
 def _attribute(name: str, column: Mapping[str, Any]) -> Attribute:
+    """The attribute that a [[column]] declares. Raises `DpforestError` for a wrong key or value."""
     kind = column.get("kind")
     if kind not in ("categorical", "numeric"):
         written = f", not {_toml(kind)}" if isinstance(kind, str) else ""

@@ -57,6 +57,10 @@ def open_database(
 
 
 def _connect(path: str, read_only: bool) -> duckdb.DuckDBPyConnection:
+    """A connection to a database file, to read only if it cannot be written.
+
+    Raises `DpforestError` for what is no database, or is in use.
+    """
     refusal = f"The file {path} cannot be opened as a DuckDB database: check --db."
     try:
         # otherwise DuckDB downloads an extension to read a file of another kind
@@ -89,6 +93,10 @@ def _configure(
     spill: Path,
     files: Sequence[Path],
 ) -> None:
+    """Set what DuckDB may use, then lock its settings: it may read and write `files` alone.
+
+    Raises `DpforestError` for a setting that DuckDB does not accept.
+    """
     if memory_limit is not None and memory_limit.strip().startswith("-"):  # no limit, for DuckDB
         raise DpforestError(
             f"--memory-limit is {memory_limit}, which is negative: give a size such as 8GB."

@@ -34,6 +34,7 @@ def headers(files: Sequence[Path]) -> tuple[Header, ...]:
 
 
 def _header(file: Path) -> Header:
+    """The header of one file. Raises `DpforestError` as `headers`."""
     refusal = DpforestError(
         f"The file {file} has no header line with the names of its columns: add one."
     )

@@ -57,6 +57,7 @@ class Shares:
 
     @staticmethod
     def of(scores: Sequence[Sql], whole: int, ident: Ident) -> Shares:
+        """The layers for `scores`: one for two classes, else one for each class."""
         if len(scores) == 1:
             (score,) = scores
             smaller, likely = ident("smaller"), ident("likely")

@@ -80,6 +80,10 @@ class DuckDBModels:
         return [name for (name,) in found]
 
     def _exists(self) -> bool:
+        """Whether there is a table of models.
+
+        Raises `DpforestError` for another table of its name.
+        """
         found = self._statements.run(
             "SELECT column_name FROM system.main.duckdb_columns() "
             "WHERE database_name = system.main.current_database() "

@@ -140,6 +140,7 @@ def _own_bins(own: Attribute) -> Options:
 
 
 def _in_windows(own: Attribute, wide: Attribute) -> Options:
+    """An attribute in its `own` bins, and in windows of the grid of `wide`, if it has one."""
     grid = wide.recut(GRID)
     if grid == wide:
         return _own_bins(own)

@@ -85,6 +85,7 @@ def importances(forest: ForestContent) -> Floats:
 
 
 def _effect(forest: ForestContent, flows: Sequence[_Flow], attribute: int) -> Effect:
+    """The effect of one attribute, from the `flows` of all trees."""
     domain = forest.domain
     split_by = domain.attributes[attribute]
     cells = list(split_by.described)

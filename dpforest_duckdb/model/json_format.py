@@ -128,6 +128,7 @@ def _known(value: float) -> float | None:
 
 
 def _domain_json(domain: Domain) -> dict[str, Any]:
+    """The domain of a forest, as `_forest` reads it."""
     return {
         "target": domain.target,
         "target_type": domain.target_type.name,
@@ -185,6 +186,7 @@ def _integers(values: object, low: int, high: int, shape: tuple[int, ...]) -> In
 
 
 def _attribute(content: Mapping[str, Any]) -> Attribute:
+    """An attribute of a model. Raises `ValueError` for values that no model has."""
     edges = content["edges"]
     if any(isinstance(e, bool) or not isinstance(e, int | float) for e in edges):
         raise ValueError("edges must be numbers")
@@ -212,6 +214,7 @@ def _attribute(content: Mapping[str, Any]) -> Attribute:
 
 
 def _forest(content: Mapping[str, Any], kind: type[AnyForest]) -> AnyForest:
+    """A model, of the class `kind`. Raises `ValueError` for values that no model has."""
     given = content["domain"]
     domain = Domain(
         attributes=tuple(_attribute(a) for a in given["attributes"]),
@@ -258,6 +261,7 @@ def _forest(content: Mapping[str, Any], kind: type[AnyForest]) -> AnyForest:
 
 
 def _tree(content: Mapping[str, Any], domain: Domain, link: Link) -> Tree:
+    """A tree of a model. Raises `ValueError` for arrays that make no tree."""
     nodes, classes = len(content["kind"]), len(domain.classes)
     if not 1 <= nodes <= MAX_NODES:
         raise ValueError("too many nodes")

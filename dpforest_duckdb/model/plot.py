@@ -102,6 +102,10 @@ def _draw_effect(axes: Any, effect: Effect, number: int, label: str) -> None:
 
 
 def _axes(ax: Any) -> Any:
+    """The axes to draw on: those given, or new ones.
+
+    Raises `UsageError` for anything else, `DpforestError` without matplotlib.
+    """
     if ax is not None:
         if not hasattr(ax, "set_xlabel"):
             raise UsageError("ax must be axes of matplotlib: leave it out for new ones.")

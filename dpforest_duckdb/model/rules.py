@@ -38,6 +38,7 @@ def rules(forest: ForestContent, shown: Callable[[str], str] = str) -> list[dict
 def _tree(
     forest: ForestContent, number: int, tree: Tree, shown: Callable[[str], str]
 ) -> list[dict[str, Any]]:
+    """The rules of one tree, parents before children."""
     domain = forest.domain
     paths: list[tuple[str, ...]] = [()] * tree.nodes
     rows = []
@@ -59,6 +60,7 @@ def _tree(
 
 
 def _figures(forest: ForestContent, tree: Tree, node: int) -> dict[str, Any]:
+    """The noisy figures of a node, and its votes if it is a leaf; None where there are none."""
     classes = forest.domain.classes
     votes = tree.votes[node] if tree.kind[node] == LEAF else None
     noise = math.nan if tree.noise is None else float(tree.noise[node])

@@ -61,6 +61,7 @@ def load_evaluation(path: str | Path, forest: ForestContent) -> Evaluated:
 
 
 def _parsed(content: Any) -> Evaluated:
+    """The figures of an evaluation. Raises `ValueError`, `TypeError` or `KeyError` for another."""
     if not isinstance(content, dict) or not isinstance(content["model"], str):
         raise ValueError("not an evaluation")
     private = content["private"]

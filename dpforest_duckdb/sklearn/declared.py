@@ -152,6 +152,7 @@ def read_off(frame: Frame, names: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def _bounds(low: Any, high: Any) -> dict[str, Any]:
+    """Bounds that were read off a column, moved apart if they are equal; 0 and 1 if it is empty."""
     if low is None:
         low, high = 0, 1
     if isinstance(low, int | float) and low == high:

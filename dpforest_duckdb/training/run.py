@@ -107,6 +107,7 @@ class Run:
         return self._bytes_of_a_row()
 
     def _bytes_of_a_row(self, before: Sequence[Run] = ()) -> int:
+        """`bytes_of_a_row` after the runs `before` on the same snapshot."""
         learners = [recipe.learner for recipe in (self.recipe, *self.recipe.adaptation.successors)]
         trees = max(learner.trees_at_once(self.request) for learner in learners)
         scores = max(learner.score_columns(self.request) for learner in learners)

@@ -306,6 +306,7 @@ class SparkComment:
         self._written = None
 
     def _store(self, text: str) -> None:
+        """Write the property. Raises `UnanchoredError` if it cannot be written."""
         quoted = self._engine.steps.dialect.text
         try:
             self._engine.steps.rows(

@@ -153,6 +153,7 @@ class Steps:
         step: str,
         done: Callable[[Frame], Result],
     ) -> Result:
+        """What `done` makes of the DataFrame of a statement, which is shown first."""
         if self.trace:  # a statement that is no step reads the catalogue
             self.trace(sql if step else f"-- reads private rows: no\n{sql}")
         args = dict(values) if values else None
