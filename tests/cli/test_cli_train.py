@@ -238,7 +238,8 @@ def test_several_models_in_one_pass(db: Path) -> None:
     small = ("--name", "k", "--epsilon", "0.1", "--epsilon", "0.2", "--delta", "1e-6")
     refused(dpforest(*train(db, *small)), "visits", "allows no δ: leave --delta out")
     refused(dpforest(*train(db, *more, "--out", "x.json")), "--out", code=2)
-    refused(dpforest(*train(db, "--epsilon", "1", "--epsilon", "1")), "--epsilon", code=2)
+    for again in ("1", "1.0", "1e0"):
+        refused(dpforest(*train(db, "--epsilon", "1", "--epsilon", again)), "twice", code=2)
     assert state(db) == before
     planned = dpforest(*train(db, *more, "--dry-run", "--json"))
     assert planned.code == 1, "the cap does not allow both"
