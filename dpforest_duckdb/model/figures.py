@@ -121,14 +121,13 @@ class Evaluation:
 def exact_figures(outcomes: Outcomes, classes: int) -> Evaluation:
     """The figures of counted rows. They are not private: keep them as secret as the rows."""
     rows, total = outcomes.rows, int(outcomes.rows.sum())
-    if not total:
-        return Evaluation(0, None, None, None, unlabelled=outcomes.unlabelled)
     label, value = outcomes.label, outcomes.value
     correct = rows * outcomes.right
+    of_own_class = np.where(label == 0, 1 - value, value) if classes == 2 else value
     found = Evaluation(
         rows=total,
-        accuracy=float(correct.sum() / total),
-        log_loss=log_loss(np.where(label == 0, 1 - value, value) if classes == 2 else value, rows),
+        accuracy=float(correct.sum() / total) if total else None,
+        log_loss=log_loss(of_own_class, rows) if total else None,
         auc=None,
         unlabelled=outcomes.unlabelled,
     )

@@ -181,6 +181,11 @@ def test_evaluate_exact(db: Path) -> None:
         *("model", "forest", "table", "rows", "accuracy", "log_loss", "auc", "private"),
         *("bins", "bin_edges", "confusion", "most_frequent", "unlabelled"),
     }
+    make(db, "CREATE TABLE nobody AS FROM visits LIMIT 0")
+    nobody = dpforest("evaluate", "--db", db, "--model", "risk", "--table", "nobody", "--json")
+    assert set(nobody.facts) == set(said.facts)
+    assert nobody.facts["confusion"] == [[0, 0], [0, 0]]
+    assert nobody.facts["most_frequent"] is None
     assert said.facts["rows"] == 1000
     assert said.facts["unlabelled"] == 0
     assert said.facts["accuracy"] > 0.9

@@ -111,15 +111,21 @@ def test_exact_figures_do_not_depend_on_the_order_of_the_rows() -> None:
 
 def test_no_row_gives_no_figure() -> None:
     nothing = np.zeros(0, np.int64)
-    found = exact_figures(Outcomes(nothing, nothing, nothing.astype(float), nothing), 2)
-    assert found.facts() == {
-        "rows": 0,
-        "accuracy": None,
-        "log_loss": None,
-        "auc": None,
-        "private": False,
-        "unlabelled": 0,
-    }
+    for classes, counts in (
+        (2, {"confusion": [[0, 0]] * 2, "bins": [[0, 0]] * 22, "bin_edges": list(EDGES)}),
+        (3, {"by_class": [[0, 0]] * 3}),
+    ):
+        found = exact_figures(Outcomes(nothing, nothing, nothing.astype(float), nothing), classes)
+        assert found.facts() == {
+            "rows": 0,
+            "accuracy": None,
+            "log_loss": None,
+            "auc": None,
+            "private": False,
+            "most_frequent": None,
+            "unlabelled": 0,
+            **counts,
+        }
 
 
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=8), st.data())
