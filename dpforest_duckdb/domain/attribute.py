@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 
 from dpforest_duckdb.arguments import TEXT, TEXTS, refuse_wrong_types
 from dpforest_duckdb.domain.bin_edges import DEFAULT_BINS, MAX_BINS, Scale, cut, rounded
+from dpforest_duckdb.domain.names import is_unicode
 from dpforest_duckdb.domain.type_limits import refuse_beyond, refuse_categories, refuse_inexact
 from dpforest_duckdb.domain.types import NUMERIC, UNKNOWN, ColumnType, Family, Number
 from dpforest_duckdb.domain.values import (
@@ -357,6 +358,10 @@ def _check_attribute(a: Attribute) -> None:
     """Raise `DpforestError` for the first thing that is wrong with an attribute."""
     if not a.name or "\x00" in a.name:
         raise DpforestError("A column name in the domain is empty or holds a NUL character.")
+    if not is_unicode(a.name):
+        raise DpforestError(
+            f'The column name "{a.name}" in the domain is not valid Unicode: correct it.'
+        )
     if a.kind not in get_args(AttributeKind):
         raise DpforestError(f'kind of column "{a.name}" must be "categorical" or "numeric".')
     if a.kind == "categorical":
@@ -451,3 +456,7 @@ def refuse_duplicates(name: str, values: Sequence[str]) -> None:
         raise DpforestError(f'The domain of "{name}" lists a value twice: remove one.')
     if any("\x00" in value for value in values):
         raise DpforestError(f'The domain of "{name}" holds a NUL character: remove it.')
+    if not all(map(is_unicode, values)):
+        raise DpforestError(
+            f'The domain of "{name}" holds text that is not valid Unicode: correct it.'
+        )

@@ -200,10 +200,18 @@ def _class_list(name: str, column: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _categories(name: str, given: Sequence[Any]) -> tuple[str, ...]:
-    """The texts of a list of categories or classes. Raises `DpforestError` for a list in it."""
+    """The texts of a list of categories or classes.
+
+    Raises `DpforestError` for a list in it, and for null, which JSON has.
+    """
     if any(isinstance(value, list | dict) for value in given):
         raise DpforestError(
             f'domain of column "{name}" holds a list: write one list of values, [value, value, …].'
+        )
+    if None in given:
+        raise DpforestError(
+            f'domain of column "{name}" holds null: leave it out, and set nullable to true if NULL '
+            "occurs."
         )
     return tuple(category_text(value) for value in given)
 
@@ -244,7 +252,7 @@ def _attribute(name: str, column: Mapping[str, Any]) -> Attribute:
         ordered=column.get("ordered", False),
         lower=_limit(name, "lower", column.get("lower")),
         upper=_limit(name, "upper", column.get("upper")),
-        edges=tuple(_limit(name, "edges", edge) for edge in edges),
+        edges=tuple(_limit(name, "edges", math.nan if e is None else e) for e in edges),
         bins=column.get("bins"),
         scale=column.get("scale"),
         nullable=column.get("nullable", True),

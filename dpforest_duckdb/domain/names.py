@@ -19,6 +19,19 @@ def fold(name: str) -> str:
     return name.translate(_LOWER)
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a text has no half of a surrogate pair, which no database and no file holds.
+
+    >>> is_unicode("é"), is_unicode("\\ud800")
+    (True, False)
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def spellings(names: Iterable[str]) -> dict[str, str]:
     """Each name by its `fold`."""
     return {fold(name): name for name in names}

@@ -93,6 +93,13 @@ def _noted(name: str, comment: str) -> dict[str, Any]:
         return {}
     if not isinstance(note, dict) or not set(note) & set(_KEYS):
         return {}
+    try:
+        json.dumps(note, ensure_ascii=False, allow_nan=False).encode()
+    except ValueError:
+        raise DpforestError(
+            f'The JSON comment of column "{name}" holds NaN, an infinity, or text that is not '
+            "valid Unicode: correct it."
+        ) from None
     if "kind" not in note:
         raise DpforestError(f'The JSON comment of column "{name}" has no "kind": add one.')
     return {key: note[key] for key in _KEYS if note.get(key) is not None}

@@ -18,6 +18,7 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.names import is_unicode
 from dpforest_duckdb.domain.types import column_type
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.privacy.unit import MAX_ROWS
@@ -150,7 +151,7 @@ def _domain_json(domain: Domain) -> dict[str, Any]:
 
 
 def _text(value: object) -> str:
-    if not isinstance(value, str) or len(value) > 100_000:
+    if not isinstance(value, str) or len(value) > 100_000 or not is_unicode(value):
         raise ValueError("not text")
     return value
 
@@ -223,7 +224,8 @@ def _forest(content: Mapping[str, Any], kind: type[AnyForest]) -> AnyForest:
         classes=_texts(given["classes"]),
     )
     labels = Attribute(domain.target, "categorical", domain.classes).bound(domain.target_type)
-    if labels.values != domain.classes:
+    enumerated = domain.target_type.labels
+    if labels.values != domain.classes or (enumerated and set(domain.classes) - set(enumerated)):
         raise ValueError("classes do not fit the type")
     claimed = content["guarantee"]
     guarantee = Guarantee(

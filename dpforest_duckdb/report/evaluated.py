@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dpforest_duckdb.domain.names import is_unicode
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.json_format import fingerprint
 from dpforest_duckdb.scoring.content import ForestContent
@@ -70,7 +71,7 @@ def _parsed(content: Any) -> Evaluated:
     rows = content["rows"]
     if rows is not None and _count(rows) < 0:
         raise ValueError("rows must be a number of rows")
-    if not isinstance(content["table"], str):
+    if not isinstance(content["table"], str) or not is_unicode(content["table"]):
         raise ValueError("table must be text")
     bins = tuple((_count(first), _count(second)) for first, second in content.get("bins", ()))
     equal = [number / len(bins) for number in range(1, len(bins))]  # as older files had them
@@ -93,7 +94,7 @@ def _parsed(content: Any) -> Evaluated:
 
 
 def _count(value: object) -> int:
-    if type(value) is not int:
+    if type(value) is not int or abs(value) >= 2**63:
         raise ValueError("a count must be a whole number")
     return value
 

@@ -99,6 +99,27 @@ def test_any_comment_becomes_toml_that_can_be_read(con: duckdb.DuckDBPyConnectio
     assert made["column"][1] == {"name": "n", **number, "nullable": True}
 
 
+@pytest.mark.parametrize(
+    ("note", "sentence"),
+    [
+        (r'{"kind": "categorical", "domain": ["x", "\ud800"]}', "not valid Unicode"),
+        ('{"kind": "numeric", "lower": NaN, "upper": 1}', "NaN"),
+        ('{"kind": "numeric", "lower": 0, "upper": 1e999}', "an infinity"),
+        ('{"kind": "categorical", "domain": ["x", null]}', "null.*nullable"),
+        ('{"kind": "numeric", "edges": [1, null]}', "edges.*finite number"),
+    ],
+)
+def test_a_comment_with_what_no_domain_holds_is_refused(
+    con: duckdb.DuckDBPyConnection, note: str, sentence: str
+) -> None:
+    con.execute("CREATE TABLE t (x VARCHAR, y BOOLEAN)")
+    con.execute(f"COMMENT ON COLUMN t.x IS '{note}'")
+    engine = DuckDBEngine(con)
+    with pytest.raises(DpforestError, match=sentence) as refused:
+        declared_domain(engine, engine.table("t"), "y")
+    assert 'column "x"' in str(refused.value)
+
+
 def test_a_comment_comes_before_type_and_check(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE t (x INTEGER CHECK (x BETWEEN 0 AND 9))")
     note = '{"kind": "numeric", "lower": 1, "upper": 5, "bins": 2}'

@@ -258,3 +258,16 @@ def test_a_model_of_a_float_column_is_read_whatever_its_categories() -> None:
     assert old.rebound(single) == old
     with pytest.raises(DpforestError, match="trained on DOUBLE: convert the column"):
         Attribute("x", "categorical", ("0", "0.1")).bound(DOUBLE).rebound(single)
+
+
+@pytest.mark.parametrize("bad", ["\ud800", "a\x00"])
+def test_names_and_values_that_no_database_holds_are_refused(bad: str) -> None:
+    """Otherwise the run fails where SQL is written, after the debit."""
+    x = Attribute("x", "numeric", lower=0, upper=1)
+    for make in (
+        lambda: Attribute(bad, "categorical", ("a", "b")),
+        lambda: Attribute("x", "categorical", ("a", bad)),
+        lambda: Domain((x,), "y", ("a", bad)),
+    ):
+        with pytest.raises(DpforestError, match=r"NUL|Unicode"):
+            make()

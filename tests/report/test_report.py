@@ -286,8 +286,11 @@ def test_the_verb_shows_what_evaluate_printed(db: Path, tmp_path: Path) -> None:
                 (1, 2, 0),
                 (1, 1, "1" + "0" * 400),
                 (1, "NaN", 0),
+                ("1" + "0" * 400, 1, 0),
             )
         ),
+        '{"model": "risk", "table": "\\ud800", "rows": 1, "accuracy": 1, "log_loss": 0, '
+        '"auc": null, "private": true}',
     ],
 )
 def test_a_file_that_is_no_evaluation_of_the_model_is_refused(

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.domain.names import is_unicode
 from dpforest_duckdb.domain.types import BIGINT, VARCHAR, ColumnType, Family
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.sql import Sql
@@ -68,6 +69,8 @@ class Dialect:
         """Raise `DpforestError` for a name that the engine cannot have."""
         if not name or "\x00" in name:
             raise DpforestError("A name is empty or holds a NUL character: write another.")
+        if not is_unicode(name):
+            raise DpforestError(f'The name "{name}" is not valid Unicode: write another.')
         size = len(name.encode(errors="replace")) if self.name_in_bytes else len(name)
         if self.longest_name is not None and size > self.longest_name:
             measure = "bytes" if self.name_in_bytes else "characters"
@@ -88,7 +91,7 @@ class Dialect:
         """A string literal. Raises `DpforestError` for text that no engine holds."""
         if "\x00" in value:
             raise DpforestError("A value of the domain holds a NUL character: remove it.")
-        if any("\ud800" <= c <= "\udfff" for c in value):
+        if not is_unicode(value):
             raise DpforestError("A value of the domain is not valid Unicode: correct it.")
         if not self.jinja:
             return self.quoted(value)

@@ -178,6 +178,8 @@ def test_what_an_engine_cannot_have_is_refused(engine: str, forest: Forest, sent
 def test_a_category_that_no_engine_holds_is_refused(engine: str, city: str) -> None:
     with pytest.raises(DpforestError, match=r"NUL|Unicode"):
         dialect(engine).text(city)
+    with pytest.raises(DpforestError, match=r"NUL|Unicode"):
+        dialect(engine).check_name(city)
 
 
 def test_numbers_and_dates_beyond_an_engine_are_refused() -> None:
