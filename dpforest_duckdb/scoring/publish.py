@@ -94,7 +94,10 @@ def _around(
         source = Scored(named, source.columns)
     if form == "select":
         return source, Around()
-    made = dialect.ident(*(split_name(name) if name else [f"{forest.name}_scored"]))
+    parts = split_name(name) if name else [f"{forest.name}_scored"]
+    if table and form != "macro" and _folded(parts) == _folded(split_name(table)):
+        raise UsageError("--into names the table that is scored: choose another.")
+    made = dialect.ident(*parts)
     if form == "macro":
         create = "CREATE OR REPLACE" if replace else "CREATE"
         opening = Sql(f'{create} MACRO {made}("table_name") AS TABLE (\n')
@@ -110,6 +113,9 @@ def _kept(
     key: Sequence[str],
 ) -> tuple[Scored, list[str] | None]:
     """The table with its named columns, and the columns to keep: None for all of DuckDB's."""
+    for option, names in (("--columns", columns), ("--key", key)):
+        if len(set(_folded(names))) < len(names):
+            raise UsageError(f"{option} names a column twice: name each once.")
     if columns:
         refuse_missing(forest, columns, "--columns")
         types = {fold(a.column): a.type for a in forest.domain.attributes}
@@ -127,3 +133,7 @@ def _kept(
             near = hint(name, source.columns)
             raise DpforestError(f'There is no column "{name}"{near}: correct --key.')
     return source, [found.get(fold(name), name) for name in key]
+
+
+def _folded(names: Sequence[str]) -> list[str]:
+    return [fold(name) for name in names]

@@ -79,6 +79,20 @@ def test_sql_for_another_engine(db: Path) -> None:
     assert 'Did you mean "postgres"?' in wrong.err
 
 
+def test_sql_that_would_not_run_is_refused(db: Path) -> None:
+    """A column that is there twice is ambiguous, and a view cannot read itself."""
+    model = ("sql", "--db", db, "--model", "risk")
+    twice = "names a column twice"
+    refused(dpforest(*model, "--key", "who,WHO"), f"--key {twice}", code=2)
+    columns = ("--dialect", "postgres", "--from", "elsewhere", "--columns", "age,city,Age")
+    refused(dpforest(*model, *columns), f"--columns {twice}", code=2)
+    for form in ("view", "table"):
+        into = ("--as", form, "--into", "VISITS")
+        refused(dpforest(*model, *into), "--into names the table that is scored", code=2)
+        assert dpforest(*model, *into, "--from", "other.visits").code == 0
+    assert dpforest(*model, "--as", "macro", "--into", "visits").code == 0
+
+
 def test_sql_for_dbt(db: Path) -> None:
     model = ["sql", "--db", db, "--model", "risk", "--as"]
     assert "{{ source('raw', 'visits') }}" in dpforest(*model, "dbt", "--from", "raw.visits").out
