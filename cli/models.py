@@ -98,7 +98,8 @@ def models(
                 store.save(engine.models, forest, replace=replace)
                 chosen = forest.name
             case Action.export:
-                write_file(str(out), store.load(engine.models, str(chosen)).to_json())
+                text = store.load(engine.models, str(chosen)).to_json()
+                write_file(str(out), text, replace=replace)
     done = {"drop": "dropped", "import": "imported", "export": f"written to {out}"}[action]
     if as_json:
         emit({"model": chosen, "action": str(action)})

@@ -61,7 +61,7 @@ def report(
         else:
             spent = _spent_of_table(engine, forest, ledger)
     evaluated = load_evaluation(evaluation, forest) if evaluation else None
-    write_file(out, report_html(forest, spent=spent, evaluated=evaluated))
+    write_file(out, report_html(forest, spent=spent, evaluated=evaluated), replace=replace)
     warn_if_not_private(forest)
     exact = evaluated is not None and not evaluated.private
     if exact:

@@ -94,7 +94,7 @@ def _score_files(
     found = find_rows(engine.connection, files, engine.trace)
     for note in found.remarks(forest.domain):
         say(f"Note: {note}")
-    with replacing(into) as out:
+    with replacing(into, replace=replace) as out:
         columns = score_files(
             engine.connection,
             forest,

@@ -252,7 +252,7 @@ def train(
         with shown_progress(timings=timings) as observe:
             stop_if_interrupted()
             forests = list(train_many(runs, observe))
-        _write(forests[0], out, name)
+        _write(forests[0], out, name, replace=replace)
         say_spent(runs[0].account)
     _show_forests(runs, forests, out, as_json)
 
@@ -270,7 +270,7 @@ def _show_dry(runs: list[Run], as_json: bool, *, replace: bool) -> None:
             say(f'Note: there is a model "{run.name}" already: train with --name or --replace.')
 
 
-def _write(forest: Forest, out: str | None, name: str | None) -> None:
+def _write(forest: Forest, out: str | None, name: str | None, *, replace: bool) -> None:
     """Write a forest that is paid for. If that fails, the error says where the forest is kept."""
     if out is None:
         return
@@ -278,7 +278,7 @@ def _write(forest: Forest, out: str | None, name: str | None) -> None:
     from dpforest_duckdb.model.store import rescued
 
     try:
-        write_file(out, forest.to_json())  # --replace may name any file
+        write_file(out, forest.to_json(), replace=replace)  # --replace may name any file
     except DpforestError as error:
         if name is None:
             raise rescued(forest, error) from None

@@ -50,11 +50,11 @@ def refuse_no_model(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
+def replacing(path: str | Path, *, replace: bool = True) -> Iterator[Path]:
     """A temporary file in the same folder, which takes the name `path` if the block succeeds.
 
     Only its owner can read it: it may hold private rows or exact figures. Raises `DpforestError` if
-    `refuse_no_file` does, or if it cannot be written.
+    `refuse_no_file` does, if it cannot be written, or without `replace` if there is a file by then.
     """
     target = Path(path)
     refuse_no_file(target)
@@ -65,7 +65,14 @@ def replacing(path: str | Path) -> Iterator[Path]:
         yield temporary
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
-        temporary.replace(target)
+        if replace:
+            temporary.replace(target)
+        else:
+            _name(temporary, target)
+    except FileExistsError:
+        raise DpforestError(
+            f"There is a file {path} already: choose another or pass --replace."
+        ) from None
     except OSError as error:
         why = ": check folder and disk."
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -76,7 +83,18 @@ def replacing(path: str | Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
-def write_file(path: str | Path, text: str) -> None:
+def _name(temporary: Path, target: Path) -> None:
+    """Give a file a name that is free. Raises `FileExistsError` if it is taken."""
+    try:
+        target.hardlink_to(temporary)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        target.touch(exist_ok=False)
+        temporary.replace(target)
+
+
+def write_file(path: str | Path, text: str, *, replace: bool = True) -> None:
     """Write a file completely or not at all."""
-    with replacing(path) as temporary:
+    with replacing(path, replace=replace) as temporary:
         temporary.write_text(text, encoding="utf-8")

@@ -19,7 +19,7 @@ import pytest
 from shell import PROGRAM, Said, dpforest, make, query, refused, run, state, train
 
 from dpforest_duckdb import load_forest
-from dpforest_duckdb.cli import outcome
+from dpforest_duckdb.cli import outcome, written_files
 
 
 def test_a_database_that_another_process_holds(db: Path) -> None:
@@ -169,6 +169,22 @@ def test_a_full_disk_after_the_debit(
     models = dpforest("models", "--db", db, "--json").facts["models"]
     assert [model["model"] for model in models] == ["risk"]
     assert query(db, "SELECT count(*) FROM visits") == [(1000,)]
+
+
+def test_a_file_that_another_process_made_meanwhile_stays(
+    db: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was not there when the run began; both models are paid for, and both are kept."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(written_files, "check_out", lambda *_, **__: None)
+    out = tmp_path / "m.json"
+    out.write_text("of another process")
+    said = dpforest(*train(db, "--out", out))
+    refused(said, "There is a file", "m.json already", "paid for", "visits.json")
+    assert out.read_text() == "of another process"
+    assert load_forest("visits.json").private
+    assert dpforest(*train(db, "--out", out, "--replace")).code == 0
+    assert load_forest(out).private
 
 
 def test_ctrl_c_leaves_only_the_debit(db: Path) -> None:

@@ -47,6 +47,28 @@ def test_a_file_that_cannot_be_written_stays_as_it_was(tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == [file]
 
 
+@pytest.mark.parametrize("links", [True, False])
+def test_a_file_that_appears_meanwhile_is_not_replaced_unasked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    """Two processes may write to one name: the second must not replace what the first paid for."""
+    if not links:  # as on some network drives
+
+        def refused(*_: object) -> None:
+            raise PermissionError
+
+        monkeypatch.setattr(Path, "hardlink_to", refused)
+    file = tmp_path / "model.json"
+    write_file(file, "first", replace=False)
+    assert file.read_text() == "first"
+    with pytest.raises(DpforestError, match=r"There is a file .*model\.json already"):
+        write_file(file, "second", replace=False)
+    assert file.read_text() == "first"
+    write_file(file, "third")
+    assert file.read_text() == "third"
+    assert sorted(tmp_path.iterdir()) == [file]
+
+
 def test_a_model_replaces_a_model_or_nothing_but_no_other_file(tmp_path: Path) -> None:
     domain = two_attributes()
     forest = forest_of(domain, one_split(domain, 0, log_odds([0.0], [0.0], [1.0], [0.0])))
