@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -202,12 +201,9 @@ def train(
     Example:
       dpforest train --db data.duckdb --table visits --target ill --epsilon 1
     """
-    from dpforest_duckdb.privacy.amounts import nano_epsilon
-
     pairs = [(each, e) for each in recipe or ["auto"] for e in epsilon]
     several = len(pairs) > 1
-    _refuse_repeated("--epsilon", [nano_epsilon(each) for each in epsilon])
-    _refuse_repeated("--recipe", recipe or [])
+    _refuse_repeated(epsilon, recipe or [])
     _check_seed(seed, not_private)
     spark = opening.spark_of(engine, master, remote)
     database, rows = opening.rows_of(db, table) if spark is None else ("", _in_spark(db, table))
@@ -363,9 +359,16 @@ def _declared(
     return declared, OPTIONS
 
 
-def _refuse_repeated(option: str, given: Sequence[object]) -> None:
-    if len(set(given)) < len(given):
-        raise UsageError(f"{option} has the same value twice: give each once.")
+def _refuse_repeated(epsilon: list[str], recipes: list[str]) -> None:
+    from dpforest_duckdb.privacy.amounts import nano_epsilon
+
+    amounts = {nano_epsilon(each) for each in epsilon}
+    for option, given, different in (
+        ("--epsilon", epsilon, len(amounts)),
+        ("--recipe", recipes, len(set(recipes))),
+    ):
+        if different < len(given):
+            raise UsageError(f"{option} has the same value twice: give each once.")
 
 
 def _show_forests(runs: list[Run], forests: list[Forest], out: str | None, as_json: bool) -> None:
