@@ -79,9 +79,17 @@ def _spent_of_table(engine: DuckDBEngine, forest: Forest, ledger: str | None) ->
     if not forest.table:
         return None
     try:
-        budget = Account.of(engine, engine.table(forest.table), ledger).budget()
+        table = engine.table(forest.table)
+    except DpforestError:
+        say(
+            "Note: the page shows no budget, because the database has no table "
+            f'"{forest.table}", which the model was trained on.'
+        )
+        return None
+    try:
+        budget = Account.of(engine, table, ledger).budget()
     except DpforestError as missing:
-        say(f"Note: the page shows no budget. {missing}")
+        say(f"Note: the page shows no budget. {missing.sentence}")
         return None
     return _shown("table", budget)
 

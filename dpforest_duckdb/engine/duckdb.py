@@ -268,8 +268,10 @@ class DuckDBEngine(Statements):
 
         A dot in a name needs quotes, and a table of another schema or database its full name.
         """
-        last = split_name(name)[-1]
-        full = [quoted_name(*table) for table in tables if fold(table[2]) == fold(last)]
+        *schema, last = map(fold, split_name(name))
+        alike = [table for table in tables if fold(table[2]) == last]
+        alike.sort(key=lambda table: fold(table[1]) not in schema)
+        full = [quoted_name(*table) for table in alike]
         spelt = spellings(table[2] for table in tables)
         if "." in name and fold(name) in spelt:
             quoted = name.replace('"', '""')

@@ -98,6 +98,7 @@ def test_tables_that_cannot_be_trained_on(db: Path) -> None:
         ("zzz", ('no table "zzz"', "--table")),
         ("seen", ('"seen" is a view', "views have no budget")),
         ("zzz.visits", ('"zzz.visits"', "--table")),
+        ("zzz.other.visits", (".other.visits.",)),
         ("", ("--table",)),
     ):
         shared = ("train", "--db", db, "--target", "ill", "--epsilon", "1", "--table", table)

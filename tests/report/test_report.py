@@ -260,7 +260,7 @@ def test_the_verb_shows_what_evaluate_printed(db: Path, tmp_path: Path) -> None:
     with duckdb.connect(str(db)) as con:
         con.execute("ALTER TABLE visits RENAME TO renamed")
     said = dpforest(*report, "--replace")
-    assert 'shows no budget. There is no table "visits"' in said.err
+    assert 'shows no budget, because the database has no table "visits"' in said.err
 
 
 @pytest.mark.parametrize(
