@@ -75,14 +75,14 @@ class DatasetAccount(KeptAccount):
 
     @property
     def new_ledger(self) -> str:
-        """Says that there is no ledger yet.
+        """Says that there is no ledger yet, or one without entries.
 
-        A table knows its ledger and its budget. Files and names do not, so a wrong one must show.
+        A table knows its ledger and its budget. Files and names do not, so a wrong one must show,
+        and so must one that was cut off.
         """
-        path = self.ledger.path
-        if path.exists():
+        if self.ledger.read().entries:
             return ""
-        return f"New ledger {path}: runs and caps in other ledgers do not count in it."
+        return f"New ledger {self.ledger.path}: runs and caps in other ledgers do not count in it."
 
     @property
     def new_dataset(self) -> str:

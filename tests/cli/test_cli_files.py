@@ -39,6 +39,8 @@ def test_a_new_ledger_of_files_is_announced(folder: Path) -> None:
     assert said.code == 0
     assert "New ledger" in said.err
     assert not Path("bok").exists()
+    Path("bok").touch()  # as what is left of a ledger that was cut off
+    assert "New ledger" in dpforest("budget", "--db", "part-1.csv", "--ledger", "bok").err
     listed = dpforest("budget", "--db", "part-1.csv", "--ledger", "book")
     assert "New ledger" not in listed.err
     first, second = listed.out.strip().splitlines()[-2:]
