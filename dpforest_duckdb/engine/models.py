@@ -85,12 +85,15 @@ class DuckDBModels:
         Raises `DpforestError` for another table of its name.
         """
         found = self._statements.run(
-            "SELECT column_name FROM system.main.duckdb_columns() "
+            "SELECT column_name, data_type IN ('VARCHAR', 'JSON') AND table_oid IN "
+            "(SELECT table_oid FROM system.main.duckdb_tables() "
+            "WHERE database_name = system.main.current_database()) "
+            "FROM system.main.duckdb_columns() "
             "WHERE database_name = system.main.current_database() "
             "AND system.main.lower(schema_name) = 'dpforest' "
             "AND system.main.lower(table_name) = 'models' ORDER BY column_index ASC"
         )
-        if found not in ([], [("name",), ("model",)]):
+        if found not in ([], [("name", True), ("model", True)]):
             raise DpforestError(
                 '"dpforest"."models" is not a table of models: rename what is there.'
             )

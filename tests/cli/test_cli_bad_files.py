@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from shell import dpforest, make, refused, state, train
 
 from dpforest_duckdb.engine.connect import open_database
@@ -107,13 +108,21 @@ def test_a_corrupt_model_in_the_database(db: Path) -> None:
     assert dpforest("models", "drop", "risk", "--db", db).code == 0
 
 
-def test_a_table_of_models_that_is_not_ours(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "made",
+    [
+        "VIEW dpforest.models AS SELECT 1 AS x",
+        "VIEW dpforest.models AS SELECT 'a' AS name, '{}' AS model",
+        "TABLE dpforest.models (name INTEGER, model VARCHAR)",
+    ],
+)
+def test_a_table_of_models_that_is_not_ours(tmp_path: Path, made: str) -> None:
     db = tmp_path / "d.duckdb"
     make(
         db,
         "CREATE TABLE visits (age INT CHECK (age BETWEEN 0 AND 9), ill BOOLEAN)",
         "CREATE SCHEMA dpforest",
-        "CREATE VIEW dpforest.models AS SELECT 1 AS x",
+        f"CREATE {made}",
     )
     before = state(db)
     refused(dpforest(*train(db, "--name", "new")), '"dpforest"."models"', "rename")
