@@ -309,6 +309,17 @@ def test_an_attribute_of_a_file_is_no_privacy_unit_in_another_type(
     assert found.unit == PrivacyUnit("x"), "a table has types of its own"
 
 
+def test_the_target_is_no_privacy_unit(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], tmp_path: Path
+) -> None:
+    scored_table(con, 2)
+    forest, ledger = fit(con, "t", target="label", privacy_unit="row"), tmp_path / "ledger"
+    spent = dpforest_duckdb.budget(con, "t", ledger=ledger).facts()["spent"]
+    with pytest.raises(DpforestError, match="target cannot be the privacy unit"):
+        evaluate(con, forest, "t", epsilon=1, privacy_unit="LABEL", ledger=ledger)
+    assert dpforest_duckdb.budget(con, "t", ledger=ledger).facts()["spent"] == spent
+
+
 def test_the_unit_of_a_cap_is_checked_before_the_debit(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], tmp_path: Path
 ) -> None:
