@@ -164,7 +164,7 @@ def log_loss(of_own_class: Floats, rows: Integers | Floats) -> float:
     The sum is rounded once, so the order in which the engine returns the rows does not matter.
     """
     logs = rows * np.log(np.clip(of_own_class, LEAST_PROBABILITY, 1))
-    return -math.fsum(logs.flat) / float(rows.sum())
+    return 0.0 - math.fsum(logs.flat) / float(rows.sum())  # not -0.0
 
 
 def auc(score: Floats, positive: Integers | Floats, negative: Integers | Floats) -> float | None:

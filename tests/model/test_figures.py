@@ -96,6 +96,7 @@ def test_auc_is_the_share_of_pairs_in_order(groups: list[tuple[int, int, int]]) 
 def test_log_loss_of_a_probability_of_zero_is_finite() -> None:
     expected = -math.log(LEAST_PROBABILITY) / 2
     assert log_loss(np.array([0.0, 1.0]), np.array([1, 1])) == pytest.approx(expected)
+    assert str(log_loss(np.array([1.0]), np.array([3]))) == "0.0"
 
 
 def test_exact_figures_do_not_depend_on_the_order_of_the_rows() -> None:
