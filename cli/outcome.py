@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
+import signal
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable
@@ -35,8 +37,17 @@ _interrupted: list[int] = []  # the signals that asked this process to end
 
 
 def interrupt(number: int, frame: object) -> None:
-    """A signal's handler, as Python's own for Ctrl-C. It also keeps that the signal came."""
+    """A signal's handler, as Python's own for Ctrl-C. It also keeps that the signal came.
+
+    While DuckDB is imported, an exception may abort the process. Then the signal comes again later.
+    """
     _interrupted.append(number)
+    loading = getattr(sys.modules.get("duckdb"), "__spec__", None)
+    if getattr(loading, "_initializing", False):
+        again = threading.Timer(0.05, signal.raise_signal, [number])
+        again.daemon = True
+        again.start()
+        return
     raise KeyboardInterrupt
 
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from shell import PROGRAM, Said, dpforest, make, query, refused, run, state, train
@@ -219,6 +220,22 @@ def test_ctrl_c_leaves_only_the_debit(db: Path) -> None:
     assert after.files == before.files, "no spill is left"
     assert after.tables["dpforest.models"] == before.tables["dpforest.models"]
     assert after.tables["main.visits"][1:] == before.tables["main.visits"][1:]
+
+
+def test_a_signal_waits_until_duckdb_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception within that import can abort the process, instead of exit code 130."""
+    spec, sent = SimpleNamespace(_initializing=True), list[int]()
+    monkeypatch.setitem(sys.modules, "duckdb", SimpleNamespace(__spec__=spec))
+    monkeypatch.setattr(outcome, "_interrupted", [])
+    monkeypatch.setattr(signal, "raise_signal", sent.append)
+    outcome.interrupt(signal.SIGTERM, None)
+    end = time.monotonic() + 30
+    while not sent and time.monotonic() < end:
+        time.sleep(0.01)
+    assert sent == [signal.SIGTERM]
+    spec._initializing = False
+    with pytest.raises(KeyboardInterrupt):
+        outcome.interrupt(signal.SIGTERM, None)
 
 
 def test_a_signal_that_a_library_swallowed_stops_before_the_debit(
