@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dpforest_duckdb.errors import DpforestError, UsageError
+from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.entries import Budget
 
@@ -32,10 +32,25 @@ def any_account(engine: Tables, ledger: str | None) -> Account:
     raise UsageError("The database has no table: create one before budget retire.")
 
 
-def known_accounts(engine: Tables, ledger: str | None) -> list[Account]:
-    """The accounts of the tables that have a budget, or of all tables if none has one."""
-    accounts = [Account.of(engine, table, ledger) for table in engine.tables(engine.catalog)]
-    return [each for each in accounts if each.budget() != Budget((), ())] or accounts
+def known_accounts(engine: Tables, ledger: str | None) -> tuple[list[Account], list[DpforestError]]:
+    """The accounts of the tables that have a budget, or of all tables if none has one.
+
+    And the errors of tables whose budget is not known; of those that may be a vanished table, only
+    the first. Raises the first of all if no table is known to have a budget.
+    """
+    accounts, known, errors = list[Account](), list[Account](), list[DpforestError]()
+    for table in engine.tables(engine.catalog):
+        try:
+            account = Account.of(engine, table, ledger)
+            if account.budget() != Budget((), ()):
+                known.append(account)
+            accounts.append(account)
+        except DpforestError as error:
+            errors.append(error)
+    if errors and not known:
+        raise errors[0]
+    renamed = [error for error in errors if isinstance(error, BudgetError)]
+    return known or accounts, [error for error in errors if error not in renamed[1:]]
 
 
 def only_account(engine: Tables, ledger: str | None) -> Account:
@@ -43,7 +58,7 @@ def only_account(engine: Tables, ledger: str | None) -> Account:
 
     Raises `UsageError` if several tables have one.
     """
-    known = known_accounts(engine, ledger)
+    known, _ = known_accounts(engine, ledger)
     if len(known) != 1:
         listed = ", ".join(account.info.reference for account in known) or "none"
         raise UsageError(f"Name the table with --table: the database has {listed}.")

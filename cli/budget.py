@@ -19,7 +19,7 @@ from dpforest_duckdb.cli.output import (
     show_table,
     tell,
 )
-from dpforest_duckdb.errors import UsageError
+from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.ledger.refusals import RAISE
 from dpforest_duckdb.privacy.unit import single_rows
 
@@ -77,7 +77,7 @@ def budget(
     Example:
       dpforest budget set --db data.duckdb --table visits --epsilon 2
     """
-    from dpforest_duckdb.cli.accounts import any_account, known_accounts
+    from dpforest_duckdb.cli.accounts import any_account
     from dpforest_duckdb.engine.files import is_data_file
     from dpforest_duckdb.training.budget import set_cap
 
@@ -103,7 +103,7 @@ def budget(
             _show_retired(str(table), as_json)
             return
         if action is Action.show and named is None:
-            known = known_accounts(opened, ledger)
+            known = _known(opened, ledger)
             if len(known) > 1:
                 _show_all(known, as_json)
                 return
@@ -124,6 +124,16 @@ def budget(
         emit({"table": account.display, **found.facts()})
     else:
         _show(account, found)
+
+
+def _known(engine: DuckDBEngine, ledger: str | None) -> list[Account]:
+    """The budgets to list; those that are not known are notes on stderr."""
+    from dpforest_duckdb.cli.accounts import known_accounts
+
+    known, errors = known_accounts(engine, ledger)
+    for error in errors:
+        say(f"Note: {error.sentence}")
+    return known
 
 
 def _show_retired(table: str, as_json: bool) -> None:
@@ -186,8 +196,13 @@ def _account(
 
     if table is None:
         return only_account(engine, ledger)
-    named = to if action is Action.move else table
-    return Account.of(engine, engine.table(str(named)), ledger)
+    try:
+        info = engine.table(str(to) if action is Action.move else table)
+    except DpforestError as error:
+        if action is not Action.move:
+            raise
+        raise DpforestError(error.sentence.replace("--table", "--to")) from None
+    return Account.of(engine, info, ledger)
 
 
 def _check_options(

@@ -52,6 +52,31 @@ def test_a_table_is_retired_whatever_ledgers_other_tables_have(home: Path) -> No
     assert dpforest(*retire, home / "u").code == 0
 
 
+def test_a_list_of_budgets_names_those_that_are_not_known(home: Path) -> None:
+    """A table that is gone, and one whose budget is in another ledger, hide none of the others."""
+    db = home / "a.duckdb"
+    with duckdb.connect(str(db)) as con:
+        for table in ("u", "v", "w", "x"):
+            fill(con, table)
+    for table, ledger in (("t", ()), ("u", ()), ("v", ()), ("w", ("--ledger", home / "w"))):
+        cap = ("budget", "set", "--db", db, "--epsilon", 1, "--table", table, *ledger)
+        assert dpforest(*cap).code == 0
+    with duckdb.connect(str(db)) as con:
+        con.execute("DROP TABLE t")
+    said = dpforest("budget", "--db", db, "--json")
+    assert [one["table"] for one in said.facts["tables"]] == ["u", "v"]
+    notes = said.err.splitlines()
+    assert sum("does not hold the last debit" in note for note in notes) == 1
+    assert sum('Table "t", which has a cap, is gone' in note for note in notes) == 1
+    for table in ("u", "v"):
+        with duckdb.connect(str(db)) as con:
+            con.execute(f"DROP TABLE {table}")
+    said = dpforest("budget", "--db", db)
+    assert (said.code, said.out) == (1, "")
+    moved = dpforest("budget", "move", "--db", db, "--table", "t", "--to", "nosuch")
+    assert 'There is no table "nosuch" in the database: check --to.' in moved.err
+
+
 @pytest.mark.parametrize("name", ['"a.b"', "a.b"])
 def test_a_table_is_retired_by_its_name_with_quotes_or_without(home: Path, name: str) -> None:
     db = home / "a.duckdb"
