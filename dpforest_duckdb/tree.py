@@ -30,7 +30,7 @@ def branch_of(kind: Integers, cell: Integers, code: Integers) -> Integers:
     return np.where(kind == MULTIWAY, code, binary)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # arrays have no single truth value
 class Tree:
     """One tree, as parallel arrays over its nodes.
 

@@ -135,6 +135,13 @@ class Forest(ForestContent):
         """One tree, drawn with matplotlib; `tree` counts from 0."""
         return plot_tree(self, tree, ax)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether the files of both would be the same."""
+        return isinstance(other, Forest) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
+
     def __repr__(self) -> str:
         trees = f"{len(self.trees)} tree{'s' if len(self.trees) != 1 else ''}"
         return f"<Forest {self.name!r}: {self.system}, {trees}, {self.guarantee}>"

@@ -63,6 +63,10 @@ def test_a_forest_comes_back_from_json_as_it_was(forest: Forest, tmp_path: Path)
     forest.save(tmp_path / "m.json")
     again = load_forest(tmp_path / "m.json")
     assert again.to_json() == forest.to_json()
+    assert again == forest
+    assert {again: 1} == {forest: 1}
+    assert again != forest.named("another")
+    assert forest != "a forest"
     assert again.to_sql("t") == forest.to_sql("t")
     assert again.rules() == forest.rules()
 
