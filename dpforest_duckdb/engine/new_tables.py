@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.engine.duckdb import DuckDBEngine, ways_to_write
+from dpforest_duckdb.engine.query_reads import is_read
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.ledger.note import has_note
 from dpforest_duckdb.scoring.dialects.base import split_name
@@ -52,7 +53,11 @@ def refuse_taken(engine: DuckDBEngine, table: str, into: str, *, replace: bool) 
     scored = [fold(part) for part in split_name(table)]
     if len(scored) == 1:  # then of the present schema, or of main
         scored = [fold(schema) if fold(schema) in (fold(present), "main") else "", *scored]
-    if scored in ways_to_write(engine.catalog, found_schema, found_name):
+    query = f"SELECT * FROM {engine.dialect.ident(*split_name(table))}"
+    rows = engine.call(lambda: engine.connection.sql(query))
+    if scored in ways_to_write(engine.catalog, found_schema, found_name) or is_read(
+        engine, rows, (engine.catalog, found_schema, found_name)
+    ):
         raise DpforestError(f'"{into}" may be the table that is scored: choose another --into.')
     if has_note(comment or ""):
         raise DpforestError(f'Table "{into}" has a privacy budget: choose another --into.')

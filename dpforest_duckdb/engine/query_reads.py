@@ -73,11 +73,18 @@ def read_tables(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> list
     tables = [table for (name,) in databases for table in engine.tables_seen_by(user, name)]
     if scans is None or not all(map(_is_plain, scans)):
         return tables
-    read = {
-        tuple(scan.get("function_data", {}).get("qualified_name", _NOWHERE)["path"])
-        for scan in scans
-    }
+    read = set(map(_place, scans))
     return [table for table in tables if table.key in read]
+
+
+def is_read(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation, key: tuple[str, ...]) -> bool:
+    """Whether DuckDB's plan of a query shows that it reads a table: database, schema and name."""
+    return key in map(_place, _scans(engine, relation) or [])
+
+
+def _place(scan: dict[str, Any]) -> tuple[str, ...]:
+    """Database, schema and name of the table that a scan reads; nothing if it reads none."""
+    return tuple(scan.get("function_data", {}).get("qualified_name", _NOWHERE)["path"])
 
 
 def _reads_files_alone(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> bool:

@@ -160,6 +160,11 @@ def test_score_keeps_rows_and_columns_and_replaces_only_on_request(db: Path) -> 
     for written in ("clinic.fresh", "CLINIC.main.Fresh", "main.fresh"):
         said = dpforest(*shared, written, "--into", "fresh", "--replace")
         refused(said, "may be the table that is scored")
+    make(db, "CREATE VIEW seen AS FROM fresh", "CREATE VIEW beside AS FROM (FROM seen), visits v")
+    for view in ("seen", "beside"):
+        said = dpforest(*shared, view, "--into", "fresh", "--replace")
+        refused(said, "may be the table that is scored")
+    assert dpforest(*shared, "seen", "--into", "scored", "--replace").code == 0
     query(db, 'CREATE TABLE "É" (a INTEGER)')
     query(db, 'ALTER TABLE visits RENAME TO "é"')
     refused(dpforest(*shared, "fresh", "--into", "é", "--replace"), "privacy budget")
