@@ -63,6 +63,7 @@ def _killed_at(point: int, first: str, log: Path, words: list[str]) -> None:
     around(DuckDBEngine, "run", lambda _, sql, *a, step="", **o: step or sql.split()[0].lower())
     around(os, "fsync", lambda *a: "sync")
     around(Path, "replace", lambda *a: "rename")
+    around(Path, "hardlink_to", lambda *a: "rename")  # a name for a file that is complete
     connect = sqlite3.connect
 
     def traced(*args: Any, **options: Any) -> sqlite3.Connection:
