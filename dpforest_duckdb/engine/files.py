@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -210,7 +211,8 @@ def plain_name(path: Path) -> str:
 
     It is the name of the folder if that of the files has nothing but a pattern.
     """
-    plain = "".join(c for c in path.name if c not in _PATTERN)
+    named = re.sub(r"\[[^]]*\]", "", path.name)  # one of several characters
+    plain = "".join(c for c in named if c not in _PATTERN)
     for suffix in (*PARQUET, *sorted(CSV, key=len, reverse=True)):
         plain = plain[: -len(suffix)] if plain.lower().endswith(suffix) else plain
     folders = (part.name for part in path.absolute().parents)

@@ -19,8 +19,16 @@ from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.tree import Guarantee, Tree
 
 
-@pytest.mark.parametrize("db", ["part-1.csv", "part-*.csv", "people.parquet"])
-def test_files_are_trained_on_with_a_domain_by_options(db: str, folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("db", "name"),
+    {
+        "part-1.csv": "part-1",
+        "part-*.csv": "part",
+        "part-[12].csv": "part",
+        "people.parquet": "people",
+    }.items(),
+)
+def test_files_are_trained_on_with_a_domain_by_options(db: str, name: str, folder: Path) -> None:
     said = dpforest(*trained("--db", db, *DECLARED))
     assert said.code == 0, said.err
     assert "from the options" in said.err
@@ -28,6 +36,7 @@ def test_files_are_trained_on_with_a_domain_by_options(db: str, folder: Path) ->
     assert 'Columns not used, because they are not declared: "who".' in said.err
     forest = load_forest("m.json")
     assert forest.private
+    assert forest.name == name
     assert [attribute.name for attribute in forest.domain.attributes] == ["age", "city"]
 
 
