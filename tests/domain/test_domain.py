@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from domain_mappings import TARGET, mapping, numeric, small
 
-from dpforest_duckdb.domain import Attribute
+from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.domain.types import (
     DOUBLE,
