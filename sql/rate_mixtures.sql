@@ -1,7 +1,7 @@
 -- Rate mixtures of models: each row gives each mixture up to {{ whole }} points, half of them if
 -- its class has the highest log-odds, and up to half for a small loss. Equal rows are rated once.
--- inputs: the TEMP table of codes, the nodes of the models' trees, their votes for several scores in
--- one integer (see dpforest_duckdb/engine/packed_votes.py), the weights of each mixture
+-- inputs: the TEMP table of codes, the models' votes and their mixtures (see
+-- dpforest_duckdb/engine/mixed_votes.py)
 -- outputs: the sum of points of each mixture; none if there are no rows
 -- reads private rows: yes
 WITH alike AS (
@@ -14,8 +14,8 @@ WITH alike AS (
 )
 , placed AS (
   SELECT
-{% for leaf, node in nodes.items() %}
-    {{ node }} AS {{ leaf }},
+{% for place in votes.places %}
+    {{ place.value }} AS {{ place.name }},
 {% endfor %}
     "class",
     "rows"
@@ -23,55 +23,54 @@ WITH alike AS (
 )
 , packed AS (
   SELECT
-{% for column, terms in packed.items() %}
-    0{% for some in terms | batch(100) %} + ({% for term in some %}v."votes"[{{ term.leaf }} + {{ term.before }}]{% if not loop.last %} + {% endif %}{% endfor %}){% endfor %} AS {{ column }},
+{% for sum in votes.packed %}
+    {{ sum.value }} AS {{ sum.name }},
 {% endfor %}
     "class",
     "rows"
-  FROM placed, (SELECT {{ votes }} AS "votes") AS v
+  FROM placed, (SELECT {{ votes.votes }} AS "votes")
 )
-, scored AS (
+, mixed AS (
   SELECT
-{% for model in models %}
-{% set number = loop.index0 %}
-{% for score in model %}
-    CAST({{ score }} AS DOUBLE) AS "s{{ number }}_{{ loop.index0 }}",
-{% endfor %}
+{% for sum in votes.mixed %}
+    {{ sum.value }} AS {{ sum.name }},
 {% endfor %}
     "class",
-    "rows"
-  FROM packed
+    "rows",
+    "mixture"
+  FROM packed, (VALUES {% for mixture in mixtures %}({{ mixture }}){% if not loop.last %}, {% endif %}{% endfor %}) AS mixtures("mixture")
 )
 , odds AS (
   SELECT
-{% for odd in mixture.odds %}
+{% for odd in points.odds %}
     {{ odd.value }} AS {{ odd.name }},
 {% endfor %}
     "class",
     "rows",
     "mixture"
-  FROM scored, (
-    VALUES
-{% for numbers in mixtures %}
-      ({{ loop.index0 }}{% for number in numbers %}, {{ number }}{% endfor %}){{ loop | comma }}
-{% endfor %}
-  ) AS mixtures("mixture"{% for weight in weights %}, {{ weight }}{% endfor %})
+  FROM mixed
+)
+, highest AS (
+  SELECT
+    *,
+    {{ points.highest.value }} AS {{ points.highest.name }}
+  FROM odds
 )
 , powers AS (
   SELECT
-{% for power in mixture.powers %}
+{% for power in points.powers %}
     {{ power.value }} AS {{ power.name }},
 {% endfor %}
     "rows",
     "mixture"
-  FROM odds
+  FROM highest
 )
 , losses AS (
   SELECT
     *,
-    {{ mixture.loss.value }} AS {{ mixture.loss.name }}
+    {{ points.loss.value }} AS {{ points.loss.name }}
   FROM powers
 )
-SELECT "mixture", CAST(SUM("rows" * CAST({{ mixture.points.value }} AS BIGINT)) AS BIGINT) AS "points"
+SELECT "mixture", CAST(SUM("rows" * CAST({{ points.points.value }} AS BIGINT)) AS BIGINT) AS "points"
 FROM losses
 GROUP BY "mixture"

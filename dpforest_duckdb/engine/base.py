@@ -192,11 +192,12 @@ class CodedRows(Protocol):
     ) -> Integers:
         """The points `[mixture]` of log-odds mixed from models; a model's are its trees' votes.
 
-        A mixture has a weight for each model, in units of 1 / `MIXTURE_PARTS`. A row gives each
-        mixture a whole number from 0 to `POINTS`: half of `POINTS` if its class has the highest
-        odds, and part of the other half, from all at a log loss of 0 down to nothing at
-        4 ln(classes). About one row in `one_in` gives points. A row's codes alone, and no other
-        row, decide whether it does, so one more row still adds 0 to `POINTS` to each mixture.
+        A mixture has a weight for each model, in units of 1 / `MIXTURE_PARTS`. Votes are multiples
+        of `MIXTURE_PARTS`, so that weighted votes are whole. A row gives each mixture a whole
+        number from 0 to `POINTS`: half of `POINTS` if its class has the highest odds, and part of
+        the other half, from all at a log loss of 0 down to nothing at 4 ln(classes). About one row
+        in `one_in` gives points. A row's codes alone, and no other row, decide whether it does, so
+        one more row still adds 0 to `POINTS` to each mixture.
         """
 
     def route(self, splits: Splits, nodes: int) -> None:

@@ -32,9 +32,13 @@ class Column:
     name: Sql
 
 
-def exponential(distance: str) -> Sql:
-    """e to the power of -`distance`, for a distance of at least 0."""
-    return Sql(f"floor({ONE}e0 * exp(({distance}) / -{SCALE}e0) + 5e-1)")
+def exponential(distance: str, scale: int = SCALE) -> Sql:
+    """e to the power of -`distance`, which is at least 0 and in units of 1 / `scale`.
+
+    `SCALE` is a multiple of `scale`. A quotient is the same number in all units, so no argument is
+    new.
+    """
+    return Sql(f"floor({ONE}e0 * exp(({distance}) / -{scale}e0) + 5e-1)")
 
 
 def logarithm(total: str) -> Sql:

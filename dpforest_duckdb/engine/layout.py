@@ -40,9 +40,11 @@ class Layout:
 
     def code(self, place: Place) -> Sql:
         """The code at a place, in the narrowest type: small keys are hashed faster."""
+        return Sql(f"CAST({self._bits_at(place)} AS {unsigned(place.mask)})")
+
+    def _bits_at(self, place: Place) -> str:
         word = self.words[place.word]
-        shifted = f"({word} >> {place.shift})" if place.shift else word
-        return Sql(f"CAST({shifted} & {place.mask} AS {unsigned(place.mask)})")
+        return f"{f'({word} >> {place.shift})' if place.shift else word} & {place.mask}"
 
     def code_of(self, attribute: int) -> Sql:
         """The code of one attribute."""
@@ -52,6 +54,6 @@ class Layout:
         """The number of a row's combination of values; the last attribute's vary fastest."""
         number = "0"
         for attribute in attributes:
-            code = f"CAST({self.code_of(attribute)} AS INTEGER)"
+            code = f"CAST({self._bits_at(self.places[attribute])} AS INTEGER)"
             number = code if number == "0" else f"({number}) * {self.cells[attribute]} + {code}"
         return Sql(number)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.engine.grids import scores_of
 from dpforest_duckdb.engine.layout import Layout
 from dpforest_duckdb.engine.vote_grids import VoteGrid, added
 from dpforest_duckdb.scoring.codes import unsigned
@@ -83,27 +83,33 @@ def _path(layout: Layout, tree: Tree) -> tuple[tuple[int, ...] | None, Integers]
     return tuple(path) if (tree.kind[nodes] == LEAF).all() else None, nodes
 
 
-def lookups(layout: Layout, models: Sequence[Sequence[Tree]]) -> list[tuple[Sql, Integers]]:
-    """The votes `[place, score]` that each row looks up, and the SQL of its place.
+LookUps = list[tuple[Sql, Integers]]  # the SQL of a row's place, and the votes `[place, class]`
 
-    Their sums are the scores of all models, model by model.
+
+def look_ups(layout: Layout, models: Sequence[Sequence[Tree]]) -> dict[tuple[int, ...], LookUps]:
+    """What each row looks up for the trees of some models, by the numbers of the models.
+
+    A tree that several models have is looked up once.
     """
-    grids, others = list[VoteGrid](), dict[tuple[Sql, int], Integers]()
+    trees = dict[tuple[Any, bytes], tuple[Integers, list[int]]]()
     for number, model in enumerate(models):
         for tree in model:
-            scores = np.column_stack(scores_of(tree.votes))
-            of_models = np.zeros((tree.nodes, len(models), scores.shape[1]), dtype=np.int64)
-            of_models[:, number] = scores
-            votes = of_models.reshape(tree.nodes, -1)
             path, leaves = _path(layout, tree)
-            if path is None:
-                node = at_leaf(layout, tree, range(tree.nodes)), tree.nodes
-                others[node] = others.get(node, 0) + votes
-            else:
-                sizes = [layout.cells[attribute] for attribute in path]
-                grids.append(VoteGrid(path, votes[leaves].reshape(*sizes, -1)))
-    found = [(layout.combination(grid.attributes), grid.by_cell) for grid in added(grids)]
-    return found + [(node, votes) for (node, _), votes in others.items()]
+            place = at_leaf(layout, tree, range(tree.nodes)) if path is None else path
+            votes = tree.votes if path is None else tree.votes[leaves]
+            trees.setdefault((place, votes.tobytes()), (votes, []))[1].append(number)
+    found, grids = dict[tuple[int, ...], LookUps](), dict[tuple[int, ...], list[VoteGrid]]()
+    for (place, _), (votes, users) in trees.items():
+        if isinstance(place, str):
+            found.setdefault(tuple(users), []).append((place, votes))
+        else:
+            sizes = [layout.cells[attribute] for attribute in place]
+            grid = VoteGrid(place, votes.reshape(*sizes, -1))
+            grids.setdefault(tuple(users), []).append(grid)
+    for of_models, some in grids.items():
+        sums = [(layout.combination(grid.attributes), grid.by_cell) for grid in added(some)]
+        found.setdefault(of_models, []).extend(sums)
+    return found
 
 
 def entry(code: Sql, values: Sequence[int]) -> Sql:

@@ -1,68 +1,72 @@
-"""Packs what trees add to several scores into one integer, so that one look-up gives all of it.
+"""Packs the votes for several classes into one integer, so that one look-up gives all of them.
 
-Every score has bits of its own, enough for the sum over all trees. So the sum of packed votes holds
-the sums of the votes. All votes are released figures.
+Every class has bits of its own, enough for the weighted sum over all trees. So a weighted sum of
+packed votes holds the weighted sums of the votes. All votes are released figures.
 """
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.engine.base import MIXTURE_PARTS
 from dpforest_duckdb.engine.packing import WORD
 from dpforest_duckdb.sql import Sql
+from dpforest_duckdb.tree import SCALE
 
 
 @dataclass(frozen=True)
 class PackedVotes:
-    """The votes of trees for scores, several scores in each word.
+    """The votes that rows look up, in groups, with several classes in each word.
 
-    `words[word]` are the trees whose votes for the scores of the word differ: the number of a tree,
-    and the index of its first node in `votes`, from 0. A score has `bits` bits of a word; the first
-    score has the lowest. It is in units of `unit` and starts at `least[score]`, so that no packed
-    number is negative.
+    `words[word][group]` are the look-ups of a group whose votes differ for the classes of a word:
+    the number of the look-up in its group, and the index of its first place in `votes`, from 0. A
+    class has `bits` bits of a word; the first class has the lowest. Votes are in units of `unit`
+    and above the lowest of their look-up: so no packed number is negative, and the differences of
+    classes stay the same.
     """
 
     votes: list[int]
-    words: list[list[tuple[int, int]]]
+    words: list[dict[int, list[tuple[int, int]]]]
     bits: int
     unit: int
-    least: list[int]
 
     @classmethod
-    def of(cls, trees: Sequence[Integers]) -> PackedVotes:
-        """The packed votes of `trees[tree][node, score]`: one tree or more.
+    def of(
+        cls, groups: Sequence[Sequence[Integers]], mixtures: Sequence[Sequence[int]]
+    ) -> PackedVotes:
+        """The packed votes of `groups[group][look-up][place, class]`, multiples of `MIXTURE_PARTS`.
 
-        The votes for a score may differ by less than 2^63 in all trees together.
+        A mixture has a weight for each group. Its weighted votes may differ by less than 2^63.
         """
-        lowest = [votes.min(axis=0) for votes in trees]
-        above = [votes - least for votes, least in zip(trees, lowest, strict=True)]
-        unit = max(1, int(np.gcd.reduce(np.concatenate(above), axis=None)))
-        above = [votes // unit for votes in above]
-        most = sum(votes.max(axis=0).astype(object) for votes in above)  # cannot overflow
-        bits = max(most).bit_length() or 1
+        above = [[votes - votes.min() for votes in group] for group in groups]
+        steps = [int(np.gcd.reduce(votes, axis=None)) for group in above for votes in group]
+        unit = math.gcd(*steps, MIXTURE_PARTS * SCALE)
+        assert unit % MIXTURE_PARTS == 0, "weighted votes are whole numbers"
+        above = [[votes // unit for votes in group] for group in above]
+        most = [sum(int(votes.max()) for votes in group) for group in above]
+        bits = max(sum(map(operator.mul, weights, most)) for weights in mixtures).bit_length() or 1
         assert bits <= WORD, "votes are log-odds in millionths, far below this limit"
-        least = np.sum(lowest, axis=0).tolist()
-        flat, words = list[int](), []
-        for first in range(0, len(least), WORD // bits):
-            parts = [votes[:, first : first + WORD // bits] for votes in above]
-            words.append(list[tuple[int, int]]())
-            for number, part in enumerate(parts):
-                if part.any():
-                    words[-1].append((number, len(flat)))
-                    flat += (part << bits * np.arange(part.shape[1])).sum(axis=1).tolist()
-        return cls(flat, words, bits, unit, least)
+        found, words = list[int](), list[dict[int, list[tuple[int, int]]]]()
+        for first in range(0, groups[0][0].shape[1], WORD // bits):
+            words.append({})
+            for number, group in enumerate(above):
+                for look_up, votes in enumerate(group):
+                    part = votes[:, first : first + WORD // bits]
+                    if part.any():
+                        words[-1].setdefault(number, []).append((look_up, len(found)))
+                        found += (part << bits * np.arange(part.shape[1])).sum(axis=1).tolist()
+        return cls(found, words, bits, unit)
 
-    def scores(self, sums: Sequence[Sql]) -> list[Sql]:
-        """The scores, from the columns with the `sums` of the words."""
+    def of_classes(self, sums: Sequence[Sql], classes: int) -> list[Sql]:
+        """The votes for each class, from the columns with the sums of the words."""
         each, mask = WORD // self.bits, (1 << self.bits) - 1
         return [
-            Sql(
-                f"(({sums[score // each]} >> {self.bits * (score % each)}) & {mask}) * {self.unit}"
-                f" + {least}"
-            )
-            for score, least in enumerate(self.least)
+            Sql(f"({sums[label // each]} >> {self.bits * (label % each)}) & {mask}")
+            for label in range(classes)
         ]

@@ -16,9 +16,9 @@ from dpforest_duckdb.engine.base import (
 from dpforest_duckdb.engine.class_counts import ClassCounts
 from dpforest_duckdb.engine.gradients import ScoredRows
 from dpforest_duckdb.engine.grids import dense, in_dimensions, symmetric
-from dpforest_duckdb.engine.leaves import constants, entry, lookups
-from dpforest_duckdb.engine.mixture_points import Mixture
-from dpforest_duckdb.engine.packed_votes import PackedVotes
+from dpforest_duckdb.engine.leaves import constants, entry
+from dpforest_duckdb.engine.mixed_votes import MixedVotes
+from dpforest_duckdb.engine.mixture_points import MixturePoints
 from dpforest_duckdb.engine.stored_rows import StoredRows
 from dpforest_duckdb.sql import Sql, render
 from dpforest_duckdb.tree import Tree
@@ -139,13 +139,7 @@ class DuckDBRows:
     def rate_mixtures(
         self, models: Sequence[Sequence[Tree]], mixtures: Sequence[Sequence[int]], one_in: int
     ) -> Integers:
-        looked_up = lookups(self._layout, models)
-        packed = PackedVotes.of([votes for _, votes in looked_up])
-        leaves = [self._ident(f"leaf{number}") for number in range(len(looked_up))]
-        sums = [self._ident(f"packed{number}") for number in range(len(packed.words))]
-        scores = iter(packed.scores(sums))
-        weights = [self._ident(f"weight{number}") for number in range(len(models))]
-        two = self._classes == 2  # then the first class has the score 0, without a column
+        votes = MixedVotes.of(self._layout, models, mixtures, self._ident)
         sql = render(
             "rate_mixtures",
             codes=self._stored.codes,
@@ -153,21 +147,9 @@ class DuckDBRows:
             one_in=one_in,
             node_class=self._node_classes[0],
             classes=self._classes,
-            votes=constants(packed.votes),
-            nodes={leaf: node for leaf, (node, _) in zip(leaves, looked_up, strict=True)},
-            packed={
-                column: [
-                    SimpleNamespace(leaf=leaves[tree], before=first + 1) for tree, first in word
-                ]
-                for column, word in zip(sums, packed.words, strict=True)
-            },
-            models=[
-                [0, next(scores)] if two else [next(scores) for _ in range(self._classes)]
-                for _ in models
-            ],
-            mixture=Mixture.of(0, weights, self._classes, self._ident),
-            mixtures=mixtures,
-            weights=weights,
+            votes=votes,
+            mixtures=range(len(mixtures)),
+            points=MixturePoints.of(0, votes.odds, votes.scale, self._ident),
             whole=POINTS,
         )
         found = self._run(sql, step="rate_mixtures", fetch="fetchnumpy")

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 
-MAX_GRID_CELLS = 1024  # of a sum of grids; with more, writing the votes takes longer than it saves
+MAX_MORE_CELLS = 256  # of a sum than of its parts; writing more votes takes longer than it saves
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,12 @@ class VoteGrid:
     votes: Integers
 
     def plus(self, other: VoteGrid) -> VoteGrid | None:
-        """The sum of both; None if it has more cells than MAX_GRID_CELLS and than either."""
+        """The sum of both; None if it has more cells than both together and MAX_MORE_CELLS."""
         sizes = dict(
             zip(self.attributes + other.attributes, self._sizes + other._sizes, strict=True)
         )
-        cells = math.prod(sizes.values())
-        if cells > max(MAX_GRID_CELLS, math.prod(self._sizes), math.prod(other._sizes)):
+        parts = math.prod(self._sizes) + math.prod(other._sizes)
+        if math.prod(sizes.values()) > parts + MAX_MORE_CELLS:
             return None
         attributes = tuple(sizes)
         return VoteGrid(attributes, self._along(attributes) + other._along(attributes))

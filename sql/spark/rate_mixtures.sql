@@ -23,6 +23,14 @@ WITH scored AS (
     `rows`
   FROM scored
 )
+, highest AS (
+  SELECT
+    *,
+{% for mixture in mixtures %}
+    {{ mixture.highest.value }} AS {{ mixture.highest.name }}{{ loop | comma }}
+{% endfor %}
+  FROM odds
+)
 , powers AS (
   SELECT
 {% for mixture in mixtures %}
@@ -31,7 +39,7 @@ WITH scored AS (
 {% endfor %}
 {% endfor %}
     `rows`
-  FROM odds
+  FROM highest
 )
 , losses AS (
   SELECT

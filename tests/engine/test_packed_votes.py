@@ -1,35 +1,58 @@
-"""Votes for several scores in one integer: sums of packed votes hold the sums of votes."""
+"""Votes for several classes in one integer: weighted sums hold the weighted sums of votes."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from dpforest_duckdb.engine.base import MIXTURE_PARTS
 from dpforest_duckdb.engine.packed_votes import WORD, PackedVotes
 from dpforest_duckdb.sql import Sql
 
+MIXTURES = [(20, 20), (20, 7), (0, 20), (3, 0)]
 
-@pytest.mark.parametrize("scores", [1, 2, 7])
+
+@pytest.mark.parametrize("classes", [2, 3, 7])
 @pytest.mark.parametrize("largest", [0, 1, 10**4, 2**40])
-def test_scores_are_the_sums_of_votes(scores: int, largest: int) -> None:
-    random = np.random.default_rng(scores)
-    trees = [
-        1000 * random.integers(-largest, largest + 1, (nodes, scores)) for nodes in (1, 4, 9, 200)
+def test_differences_of_classes_are_those_of_weighted_votes(classes: int, largest: int) -> None:
+    random = np.random.default_rng(classes)
+    groups = [
+        [1000 * random.integers(-largest, largest + 1, (n, classes)) for n in places]
+        for places in ((1, 4), (9, 200, 3))
     ]
-    trees[1][:, 0] = 5000  # a tree that tells nothing of a score
-    packed = PackedVotes.of(trees)
+    groups[0][1][:, 0] = groups[0][1].min()  # a look-up that tells nothing of a class
+    packed = PackedVotes.of(groups, MIXTURES)
     for _ in range(50):
-        leaves = [int(random.integers(len(votes))) for votes in trees]
-        sums = [sum(packed.votes[at + leaves[tree]] for tree, at in word) for word in packed.words]
-        assert all(0 <= total < 2**WORD for total in sums)
-        found = [eval(sql) for sql in packed.scores([Sql(total) for total in sums])]
-        wanted = sum(votes[leaf] for votes, leaf in zip(trees, leaves, strict=True))
-        assert found == np.asarray(wanted).tolist()
+        places = [[int(random.integers(len(votes))) for votes in group] for group in groups]
+        wanted = [
+            sum(votes[place] for votes, place in zip(group, at, strict=True))
+            for group, at in zip(groups, places, strict=True)
+        ]
+        for weights in MIXTURES:
+            sums = [
+                sum(
+                    weights[group] * packed.votes[first + places[group][look_up]]
+                    for group, look_ups in word.items()
+                    for look_up, first in look_ups
+                )
+                for word in packed.words
+            ]
+            assert all(0 <= total < 2**WORD for total in sums)
+            columns = [Sql(total) for total in sums]
+            found = np.array([eval(sql) for sql in packed.of_classes(columns, classes)])
+            expected = sum(w * votes for w, votes in zip(weights, wanted, strict=True))
+            apart = expected - expected[0]
+            assert ((found - found[0]) * packed.unit == apart).all()
 
 
 def test_votes_that_no_integer_holds_are_refused() -> None:
-    """Without the check, bits of one score would run into the next, and nothing would show it."""
-    half = np.array([[-(2**60), 0], [2**60, 1]])
-    assert PackedVotes.of([half] * 2).bits == 63
+    """Without the check, bits of one class would run into the next, and nothing would show it."""
+    half = MIXTURE_PARTS * np.array([[0, 0], [2**57, 1]])
+    assert PackedVotes.of([[half], [half]], [(16, 16)]).bits == 63
     with pytest.raises(AssertionError, match="millionths"):
-        PackedVotes.of([half] * 4)
+        PackedVotes.of([[half], [half]], [(64, 64)])
+
+
+def test_votes_that_weights_do_not_leave_whole_are_refused() -> None:
+    with pytest.raises(AssertionError, match="whole"):
+        PackedVotes.of([[np.array([[0, 1]])]], [(1,)])

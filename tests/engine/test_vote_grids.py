@@ -15,7 +15,7 @@ CELLS = (4, 3, 5, 2, 6)
 def test_sums_of_grids_have_the_votes_of_all_grids(
     monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(vote_grids, "MAX_GRID_CELLS", most)
+    monkeypatch.setattr(vote_grids, "MAX_MORE_CELLS", most)
     random = np.random.default_rng(most)
     paths = [(), (0,), (0, 1), (0, 2), (3,), (1, 0), (4, 3), (), (2,), (0, 2)]
     grids = [
@@ -34,7 +34,7 @@ def test_sums_of_grids_have_the_votes_of_all_grids(
 
 
 def test_a_sum_has_few_cells_or_those_of_one_of_its_grids(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vote_grids, "MAX_GRID_CELLS", 30)
+    monkeypatch.setattr(vote_grids, "MAX_MORE_CELLS", 30)
     wide = VoteGrid((0, 2, 4), np.zeros((4, 5, 6, 1), np.int64))
     narrow = [VoteGrid((a,), np.zeros((CELLS[a], 1), np.int64)) for a in range(5)]
     assert [each.attributes for each in added([wide, *narrow])] == [(0, 2, 4), (1, 3)]

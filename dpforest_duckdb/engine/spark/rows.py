@@ -18,13 +18,14 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import (
+    MIXTURE_PARTS,
     POINTS,
     Coding,
     Gradients,
     Splits,
 )
 from dpforest_duckdb.engine.copies import Copies
-from dpforest_duckdb.engine.exponentials import Shares
+from dpforest_duckdb.engine.exponentials import Column, Shares
 from dpforest_duckdb.engine.grids import (
     by_tree,
     dense,
@@ -33,14 +34,14 @@ from dpforest_duckdb.engine.grids import (
     scores_of,
     symmetric,
 )
-from dpforest_duckdb.engine.mixture_points import Mixture
+from dpforest_duckdb.engine.mixture_points import MixturePoints
 from dpforest_duckdb.engine.siblings import Siblings
 from dpforest_duckdb.engine.spark.added_votes import AddedVotes
 from dpforest_duckdb.engine.spark.layout import Layout
 from dpforest_duckdb.engine.spark.leaves import Leaves
 from dpforest_duckdb.engine.spark.steps import PrivateViews, Rows, Steps
 from dpforest_duckdb.sql import Sql, render
-from dpforest_duckdb.tree import Tree
+from dpforest_duckdb.tree import SCALE, Tree
 
 MOST_LOOKUPS = 96  # in a query; Java runs much longer methods without compiling them
 MOST_CONSTANTS = 2**17  # in a query, which holds them as text
@@ -290,13 +291,22 @@ class SparkRows:
                 for label in range(self._classes)
             ],
             mixtures=[
-                Mixture.of(number, weights, self._classes, self._ident)
+                MixturePoints.of(number, self._mixed(number, weights), SCALE, self._ident)
                 for number, weights in enumerate(mixtures)
             ],
             whole=POINTS,
         )
         (points,) = self._steps.rows(sql, step="rate_mixtures")
         return np.array(points, dtype=np.int64)
+
+    def _mixed(self, number: int, weights: Sequence[int]) -> list[Column]:
+        """The log-odds of each class in a mixture."""
+        found = []
+        for label in range(self._classes):
+            terms = [f"{w} * {self._ident(f's{n}_{label}')}" for n, w in enumerate(weights) if w]
+            odds = Sql(f"({' + '.join(terms)}) / {MIXTURE_PARTS}e0")
+            found.append(Column(odds, self._ident(f"z{number}_{label}")))
+        return found
 
     def _sum_of(self, model: Sequence[tuple[Tree, Sql]], label: int) -> Sql:
         """A model's score of a class: the sum of its trees' votes; the first of two has 0."""

@@ -26,30 +26,37 @@ GROUP BY `word0`, `class`
 )
 , odds AS (
   SELECT
-    floor((1 * `s0_0` + 1 * `s1_0`) / 20e0) AS `z0_0`,
-    floor((1 * `s0_1` + 1 * `s1_1`) / 20e0) AS `z0_1`,
-    floor((1 * `s0_0` + 2 * `s1_0`) / 20e0) AS `z1_0`,
-    floor((1 * `s0_1` + 2 * `s1_1`) / 20e0) AS `z1_1`,
+    (1 * `s0_0` + 1 * `s1_0`) / 20e0 AS `z0_0`,
+    (1 * `s0_1` + 1 * `s1_1`) / 20e0 AS `z0_1`,
+    (1 * `s0_0` + 2 * `s1_0`) / 20e0 AS `z1_0`,
+    (1 * `s0_1` + 2 * `s1_1`) / 20e0 AS `z1_1`,
     `class`,
     `rows`
   FROM scored
 )
+, highest AS (
+  SELECT
+    *,
+    greatest(`z0_0`, `z0_1`) AS `highest0`,
+    greatest(`z1_0`, `z1_1`) AS `highest1`
+  FROM odds
+)
 , powers AS (
   SELECT
-    floor(16777216e0 * exp((greatest(`z0_0`, `z0_1`) - `z0_0`) / -1000000e0) + 5e-1) AS `power0_0`,
-    floor(16777216e0 * exp((greatest(`z0_0`, `z0_1`) - `z0_1`) / -1000000e0) + 5e-1) AS `power0_1`,
-    greatest(`z0_0`, `z0_1`) - CASE `class` WHEN 0 THEN `z0_0` WHEN 1 THEN `z0_1` END AS `below0`,
-    floor(16777216e0 * exp((greatest(`z1_0`, `z1_1`) - `z1_0`) / -1000000e0) + 5e-1) AS `power1_0`,
-    floor(16777216e0 * exp((greatest(`z1_0`, `z1_1`) - `z1_1`) / -1000000e0) + 5e-1) AS `power1_1`,
-    greatest(`z1_0`, `z1_1`) - CASE `class` WHEN 0 THEN `z1_0` WHEN 1 THEN `z1_1` END AS `below1`,
+    floor(16777216e0 * exp((`highest0` - `z0_0`) / -1000000e0) + 5e-1) AS `power0_0`,
+    floor(16777216e0 * exp((`highest0` - `z0_1`) / -1000000e0) + 5e-1) AS `power0_1`,
+    `highest0` - CASE `class` WHEN 0 THEN `z0_0` WHEN 1 THEN `z0_1` END AS `below0`,
+    floor(16777216e0 * exp((`highest1` - `z1_0`) / -1000000e0) + 5e-1) AS `power1_0`,
+    floor(16777216e0 * exp((`highest1` - `z1_1`) / -1000000e0) + 5e-1) AS `power1_1`,
+    `highest1` - CASE `class` WHEN 0 THEN `z1_0` WHEN 1 THEN `z1_1` END AS `below1`,
     `rows`
-  FROM odds
+  FROM highest
 )
 , losses AS (
   SELECT
     *,
-    floor(1000000e0 * ln(floor((`power0_0` + `power0_1`) / 256e0) / 65536e0) + 5e-1) + `below0` AS `loss0`,
-    floor(1000000e0 * ln(floor((`power1_0` + `power1_1`) / 256e0) / 65536e0) + 5e-1) + `below1` AS `loss1`
+    floor(1000000e0 * ln(floor((`power0_0` + `power0_1`) / 256e0) / 65536e0) + 5e-1) + 1 * `below0` AS `loss0`,
+    floor(1000000e0 * ln(floor((`power1_0` + `power1_1`) / 256e0) / 65536e0) + 5e-1) + 1 * `below1` AS `loss1`
   FROM powers
 )
 SELECT
