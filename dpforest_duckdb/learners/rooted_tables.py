@@ -14,17 +14,17 @@ permute-and-flip draws one (`learners.mixtures`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpforest_duckdb.arrays import Floats, Integers
+from dpforest_duckdb.arrays import Floats, Integers, Mask
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import MIXTURE_PARTS, CodedRows
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.learners.joint_tables import joint_tables_deviation
 from dpforest_duckdb.learners.mixtures import draw_mixture, weighed
-from dpforest_duckdb.postprocess.below_root import ChildTables, Model, models
+from dpforest_duckdb.postprocess.below_root import ChildTables, models
 from dpforest_duckdb.postprocess.voting import integer_votes
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
@@ -43,7 +43,7 @@ def rooted_tables(roots: Roots) -> Learner:
 
     def grow(rows: CodedRows, context: TrainingContext) -> Grown:
         tables = _released(rows, context, roots(context.request))
-        (shares, *added), *others = (_trees(tables, model) for model in models(tables))
+        (shares, *added), *others = _trees(tables)
         return Grown(_drawn([[shares], added, *others], rows, context))
 
     return Learner(grow, trees_at_once=lambda request: 1, noise={"tables": joint_tables_deviation})
@@ -128,46 +128,63 @@ def _mixtures(others: int) -> list[tuple[int, ...]]:
     ]
 
 
-def _trees(tables: ChildTables, model: Model) -> list[Tree]:
-    """A tree with each child's log-odds of the classes, and one for each attribute of the model;
-    all below the roots.
+@dataclass(frozen=True)
+class _Path:
+    """A tree that splits on some attributes, one after the other, and does not vote yet.
+
+    `leaves` are those of all combinations of the attributes' values; the last attribute's vary
+    fastest. `known[leaf]` says which of them the domain describes.
+    """
+
+    tree: Tree
+    leaves: Integers
+    known: Mask
+
+    @staticmethod
+    def of(domain: Domain, attributes: Sequence[int], counts: Integers, noise: float) -> _Path:
+        """The path with the released `counts` of each known combination, by class."""
+        growth, leaves = Growth(domain.cells, 1, len(domain.classes)), np.arange(1)
+        for attribute in attributes:
+            first = growth.nodes
+            growth.split_by_cell(leaves, attribute)
+            leaves = np.arange(first, growth.nodes)
+        known = np.zeros([domain.cells[attribute] for attribute in attributes], dtype=np.bool_)
+        known[np.ix_(*(domain.attributes[each].described for each in attributes))] = True
+        growth.release(leaves[known.ravel()], counts.reshape(-1, len(domain.classes)), noise)
+        (tree,) = growth.finished()
+        return _Path(tree, leaves, known.ravel())
+
+    def voting(self, odds: Floats, otherwise: Floats | float = 0.0) -> Tree:
+        """The tree with the log-odds of each known combination, and of all others, as votes."""
+        classes = odds.shape[-1]
+        at_leaves = np.full((len(self.leaves), classes), otherwise)
+        at_leaves[self.known] = odds.reshape(-1, classes)
+        votes = np.zeros_like(self.tree.votes)
+        votes[self.leaves] = integer_votes(at_leaves)
+        return replace(self.tree, votes=votes)
+
+
+def _trees(tables: ChildTables) -> list[list[Tree]]:
+    """For each model, a tree with each child's log-odds of the classes, and one for each of the
+    model's attributes; all below the roots.
 
     Rows whose root has a value that the domain does not describe get the shares of all rows.
     """
-    odds, totals, noise = model.odds, tables.totals, tables.noise_of_totals
-    grown = [_tree(tables.domain, tables.roots, totals, noise, odds.start, model.otherwise)]
-    for number, place in enumerate(model.places):
-        path = [*tables.roots, tables.attributes[place]]
-        counts, noise = tables.counts[place], tables.noise[place]
-        grown.append(_tree(tables.domain, path, counts, noise, odds.added[number]))
-    return grown
-
-
-def _tree(
-    domain: Domain,
-    path: Sequence[int],
-    counts: Integers,
-    noise: float,
-    odds: Floats,
-    otherwise: Floats | float = 0.0,
-) -> Tree:
-    """A tree that splits on the attributes of `path`, one after the other.
-
-    `counts[…, class]` and `odds[…, class]` are by combination of values that the domain describes;
-    the last attribute's values vary fastest. `otherwise[class]` are the log-odds of all others.
-    """
-    described = np.ix_(*(domain.attributes[attribute].described for attribute in path))
-    shape = (*(domain.cells[attribute] for attribute in path), len(domain.classes))
-    votes, known = np.full(shape, otherwise), np.zeros(shape[:-1], dtype=np.bool_)
-    values = tuple(len(domain.attributes[attribute].described) for attribute in path)
-    votes[described], known[described] = odds.reshape(*values, -1), True
-    growth, leaves = Growth(domain.cells, 1, len(domain.classes)), np.arange(1)
-    for attribute in path:
-        first = growth.nodes
-        growth.split_by_cell(leaves, attribute)
-        leaves = np.arange(first, growth.nodes)
-    growth.release(leaves[known.ravel()], counts.reshape(-1, len(domain.classes)), noise)
-    (tree,) = growth.finished()
-    voted = tree.votes.copy()
-    voted[leaves] = integer_votes(votes.reshape(-1, len(domain.classes)))
-    return replace(tree, votes=voted)
+    domain, roots = tables.domain, tables.roots
+    starts = _Path.of(domain, roots, tables.totals, tables.noise_of_totals)
+    added = [
+        _Path.of(domain, [*roots, attribute], counts, noise)
+        for attribute, counts, noise in zip(
+            tables.attributes, tables.counts, tables.noise, strict=True
+        )
+    ]
+    return [
+        [
+            starts.voting(model.odds.start, model.otherwise),
+            *(
+                added[place].voting(odds)
+                for place, odds in zip(model.places, model.odds.added, strict=True)
+            ),
+        ]
+        for model in models(tables)
+    ]
