@@ -168,19 +168,31 @@ def _below(
     tables: Sequence[_Table], level: int, roots: int, root: _Shares, above: Sequence[_Shares]
 ) -> list[_Shares]:
     """Class shares one level further down, around those without interaction with its root."""
-    nodes, values = root.parts.shape
-    noisy, parts, expected = list[NoisyTable](), list[Floats](), list[Floats]()
-    for table, over in zip(tables, above, strict=True):
+    noisy, parts = list[NoisyTable](), list[Floats]()
+    for table in tables:
         counts, variance = table.at(level, roots)
         parts.append(_parts(counts, root.parts.ravel()))
-        grouped = parts[-1].reshape(nodes, values, -1)
-        flat = (-1, counts.shape[2])
-        noisy.append(NoisyTable(counts.reshape(flat), variance))
-        expected.append(without_interaction(root.of, over.of, grouped).reshape(flat))
+        noisy.append(NoisyTable(counts.reshape(-1, counts.shape[2]), variance))
+    found = shares_around(noisy, _expected(root, above, parts))
     return [
         _Shares(shares.reshape(*part.shape, -1), part)
-        for shares, part in zip(shares_around(noisy, expected), parts, strict=True)
+        for shares, part in zip(found, parts, strict=True)
     ]
+
+
+def _expected(root: _Shares, above: Sequence[_Shares], parts: Sequence[Floats]) -> list[Floats]:
+    """Class shares `[cell, class]` of each table, if its attribute does not interact with the root.
+
+    `parts[child, value]` are those of the rows. Tables of as many values are computed together.
+    """
+    found = dict[int, Floats]()
+    for size in {part.shape[1] for part in parts}:
+        alike = [number for number, part in enumerate(parts) if part.shape[1] == size]
+        grouped = np.stack([parts[number].reshape(*root.parts.shape, size) for number in alike])
+        over = np.stack([above[number].of for number in alike])
+        shares = without_interaction(root.of, over, grouped)
+        found.update(zip(alike, shares.reshape(len(alike), -1, shares.shape[-1]), strict=True))
+    return [found[number] for number in range(len(parts))]
 
 
 def _parts(counts: Floats, nodes: Floats) -> Floats:
