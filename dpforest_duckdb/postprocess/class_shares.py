@@ -89,7 +89,7 @@ def _shares_of_group(tables: Sequence[NoisyTable], prior: Floats) -> list[Floats
     for labels in _blocks(values, len(OFFSETS)):
         share = np.clip(prior[labels], 1e-4, 1 - 1e-4)
         grids = _share(np.log(share / (1 - share))[:, None] + OFFSETS)
-        likelihoods = _log_likelihood(values, labels, grids[:, None])
+        likelihoods = _likelihood(values, labels, grids[:, None]).log()
         evidence, means = _segments(likelihoods, grids, WIDTHS)  # each value is one segment
         by_table = [likelihoods[:, own] for own in values.of_tables]
         along = _curves_of(tables, by_table, grids)
@@ -171,8 +171,8 @@ def _around(values: _Values, prior: Floats) -> Floats:
     for labels in _blocks(values, len(offsets)):
         share = np.clip(prior.T[labels], 1e-4, 1 - 1e-4)
         odds = np.log(share / (1 - share))  # `[class, cell]`
-        likelihood = _log_likelihood(values, labels, _share(odds[..., None] + offsets))
-        likely = np.exp(likelihood - likelihood.max(axis=2, keepdims=True))
+        grid = _share(odds[..., None] + offsets)
+        likely = _likelihood(values, labels, grid).relative()
         evidence = np.maximum(likely @ mass.T, LEAST_LIKELY)  # `[class, cell, width]`
         means = (likely @ (mass * offsets).T) / evidence
         shares[:, labels] = _share(odds + _over_widths(values, evidence, means)).T
@@ -254,9 +254,32 @@ def _share(odds: Floats) -> Floats:
     return share
 
 
-def _log_likelihood(values: _Values, labels: slice, grid: Floats) -> Floats:
-    """`[class, value, share]`: the log-likelihood of each share of `grid`, given a class's count
-    and those of the others.
+@dataclass(frozen=True)
+class _Likelihood:
+    """Likelihoods `[class, value, share]` of the two cases: `factor` · e^`exponent` if a value has
+    rows, and e^`without` if it has none, whatever the share.
+    """
+
+    factor: Floats
+    exponent: Floats
+    without: Floats
+
+    def log(self) -> Floats:
+        """The logarithm of their sum."""
+        having = np.log(self.factor) + self.exponent
+        # as np.logaddexp, which takes several times as long
+        apart = np.abs(having - self.without)
+        likelihood: Floats = np.maximum(having, self.without) + np.log1p(np.exp(-apart))
+        return likelihood
+
+    def relative(self) -> Floats:
+        """Their sum, relative to about the largest of a value."""
+        top = np.maximum(self.exponent.max(axis=2, keepdims=True), self.without)
+        return self.factor * np.exp(self.exponent - top) + np.exp(self.without - top)
+
+
+def _likelihood(values: _Values, labels: slice, grid: Floats) -> _Likelihood:
+    """The likelihood of each share of `grid`, given a class's count and those of the others.
 
     With share p, (1-p)·count - p·others has mean 0; its variance is that of noise and of sampling.
     The number of rows of a value is unknown, so there are two cases. Without rows, the counts are
@@ -268,22 +291,20 @@ def _log_likelihood(values: _Values, labels: slice, grid: Floats) -> Floats:
     _keep_freed_memory()
     found, rest, rows = values.rows, values.counts.shape[1] - 1, values.counts.sum(axis=1)
     variance, other = values.variance[:, None], 1 - grid
-    count = values.counts.T[labels, :, None]
-    others = rows[:, None] - count
+    count, rows = values.counts.T[labels, :, None], rows[:, None]
+    others, noise = rows - count, np.sqrt(variance)
     exactness = grid**2 + other**2 / rest
-    spread = variance * (rest * exactness) + np.maximum(rows, 1)[:, None] * (grid * other)
-    misfit = (other * count - grid * others) ** 2 / spread
-    estimate = (grid * count + other * (others / rest)) / exactness
-    deviation = np.sqrt(variance) / np.sqrt(exactness)
-    having = NoisyExponential(estimate, deviation, found.means[:, None]).log_density()
-    with_rows = (np.log(1 - found.empty) + found.worth)[:, None] + having
-    with_rows -= (misfit + np.log(spread)) / 2
-    without_rows = -(count**2 + others**2 / rest) / variance - math.log(2 * math.pi * rest)
-    without_rows = (np.log(found.empty) - np.log(values.variance))[:, None] + without_rows / 2
-    # as np.logaddexp, which takes several times as long
-    apart = np.abs(with_rows - without_rows)
-    likelihood: Floats = np.maximum(with_rows, without_rows) + np.log1p(np.exp(-apart))
-    return likelihood
+    spread = variance * rest * exactness + np.maximum(rows, 1) * (grid * other)
+    # the estimated number of rows and its error, which is noise / √exactness
+    precision = 1 / np.sqrt(exactness)
+    noisy = (grid * (count / noise) + other * (others / rest / noise)) * precision
+    rate = precision * (noise / found.means[:, None])
+    factor, exponent = NoisyExponential(noisy, rate).density()
+    exponent -= (count - grid * rows) ** 2 / (2 * spread)
+    exponent += (np.log((1 - found.empty) / found.means) + found.worth)[:, None]
+    without = -(count**2 + others**2 / rest) / variance - math.log(2 * math.pi * rest)
+    without = np.log(found.empty / values.variance)[:, None] + without / 2
+    return _Likelihood(factor / np.sqrt(spread), exponent, without)
 
 
 @cache
@@ -374,8 +395,9 @@ def _rows(values: _Values) -> _Rows:
         mean = (total / ((1 - empty) * sizes))[values.table]
         means = (likely + mean) / 2
         worth = np.log(means / mean) - 2 * np.log1p(likely / mean) + likely / means
-        seen = NoisyExponential(noisy, deviation, means)
-        having, likely = worth + seen.log_density(), seen.expected()
+        seen = NoisyExponential(noisy / deviation, deviation / means)
+        factor, exponent = seen.density()
+        having, likely = worth + np.log(factor / means) + exponent, deviation * seen.expected()
         before = (np.log(1 - empty) - np.log(empty))[values.table]
         for_rows = having.max(axis=0) - without + before
         part = 1 / (1 + np.exp(np.clip(for_rows, -FAR, FAR)))

@@ -17,40 +17,44 @@ _ERFC = (
 
 
 class NoisyExponential:
-    """Exponential numbers of a `mean`, seen as `noisy`: with normal errors of a `deviation`.
+    """Exponential numbers that are seen with normal errors, in units of the errors' deviation.
 
-    Given a noisy number y, a mean m and a deviation s, the number itself is normal with mean
-    y - s²/m and deviation s, and known to be above 0. z is that mean divided by s.
+    They are seen as `noisy` y, and `rate` r is one over their mean. Given y, the number itself is
+    normal with mean z = y - r and deviation 1, and known to be above 0.
     """
 
-    def __init__(self, noisy: Floats, deviation: Floats | float, mean: Floats | float) -> None:
-        self._scaled, self._ratio = noisy / deviation, deviation / mean
-        self._mean, self._deviation = mean, deviation
-        self._z = self._scaled - self._ratio
-        self._tail = _log_tail(np.abs(self._z))
-        self._below = np.exp(self._tail - self._z**2 / 2)  # Φ(-|z|)
+    def __init__(self, noisy: Floats, rate: Floats) -> None:
+        self._noisy, self._rate = noisy, rate
+        self._z = noisy - rate
+        self._half, self._powers = _tail(np.abs(self._z))
+        self._square = self._z**2 / 2
+        self._below = self._half * np.exp(self._powers - self._square)  # Φ(-|z|)
 
-    def log_density(self) -> Floats:
-        """exp(s²/2m² - y/m) Φ(z) / m, without errors of large exponents: see `_log_tail`."""
-        inside = np.log1p(-self._below) + self._ratio * (self._ratio / 2 - self._scaled)
-        outside = self._tail - self._scaled**2 / 2
-        return np.where(self._z > 0, inside, outside) - np.log(self._mean)
+    def density(self) -> tuple[Floats, Floats]:
+        """exp(r²/2 - r·y) Φ(z), the density divided by r: a factor, and the logarithm of another.
+
+        The factor is moderate, so exponents can be added up without overflow.
+        """
+        above = self._z > 0
+        inside = self._rate * (self._rate / 2 - self._noisy)
+        outside = self._powers - self._noisy**2 / 2
+        factor = np.where(above, 1 - self._below, self._half)
+        return factor, np.where(above, inside, outside)
 
     def expected(self) -> Floats:
-        """The means of the numbers themselves, s (z + φ(z) / Φ(z)), at least 0."""
+        """The means of the numbers themselves, z + φ(z) / Φ(z), at least 0."""
         log_density = -math.log(2 * math.pi) / 2  # of a standard normal number at 0
-        lower = np.exp(log_density - self._tail)  # φ(z) / Φ(z) for z below 0
-        upper = np.exp(log_density - self._z**2 / 2) / (1 - self._below)
-        ratio = np.where(self._z > 0, upper, lower)
-        found: Floats = np.maximum(self._deviation * (self._z + ratio), 0)
+        lower = np.exp(log_density - self._powers) / self._half  # φ(z) / Φ(z) for z below 0
+        upper = np.exp(log_density - self._square) / (1 - self._below)
+        found: Floats = np.maximum(self._z + np.where(self._z > 0, upper, lower), 0)
         return found
 
 
-def _log_tail(z: Floats) -> Floats:
-    """log(Φ(-z) exp(z²/2)) for z ≥ 0."""
+def _tail(z: Floats) -> tuple[Floats, Floats]:
+    """Φ(-z) exp(z²/2) for z ≥ 0: a factor, and the logarithm of another."""
     t = 1 / (1 + z / math.sqrt(8))
     powers = np.full_like(t, _ERFC[-1])
     for coefficient in _ERFC[-2::-1]:
         powers *= t
         powers += coefficient
-    return np.log(t / 2) + powers
+    return t / 2, powers

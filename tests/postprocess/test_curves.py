@@ -16,7 +16,7 @@ from dpforest_duckdb.postprocess.class_shares import (
     WIDTHS,
     NoisyTable,
     _averaged,
-    _log_likelihood,
+    _likelihood,
     _share,
     _Values,
     class_shares,
@@ -35,7 +35,7 @@ def likelihoods(counts: Floats, variance: float) -> tuple[Floats, Floats]:
     """The log-likelihood `[1, value, offset]` and the share `[1, offset]` of the second class."""
     grid = _share(OFFSETS)[None]
     values = _Values.of([NoisyTable(counts, variance)])
-    return _log_likelihood(values, slice(1, 2), grid[:, None]), grid
+    return _likelihood(values, slice(1, 2), grid[:, None]).log(), grid
 
 
 def by_fine_grid(likelihood: Floats, degree: int) -> tuple[float, Floats]:
@@ -145,7 +145,7 @@ def test_classes_together_have_the_curves_of_each_alone() -> None:
         counts = -scale * random.random((11, 5))
         grid = np.tile(_share(OFFSETS), (5, 1))
         values = _Values.of([NoisyTable(counts, 1.0)])
-        likelihood = _log_likelihood(values, slice(0, 5), grid[:, None])
+        likelihood = _likelihood(values, slice(0, 5), grid[:, None]).log()
         together = curves(likelihood, OFFSETS, grid)
         for label in range(5):
             alone = curves(likelihood[[label]], OFFSETS, grid[[label]])

@@ -7,7 +7,17 @@ import math
 import numpy as np
 import pytest
 
+from dpforest_duckdb.arrays import Floats
 from dpforest_duckdb.postprocess.noisy_exponential import NoisyExponential
+
+
+def seen(noisy: float, deviation: float, mean: float) -> NoisyExponential:
+    return NoisyExponential(np.array([noisy / deviation]), np.array([deviation / mean]))
+
+
+def log_density(noisy: float, deviation: float, mean: float) -> Floats:
+    factor, exponent = seen(noisy, deviation, mean).density()
+    return np.log(factor / mean) + exponent
 
 
 @pytest.mark.parametrize(
@@ -22,16 +32,16 @@ def test_the_density_of_exponential_numbers_with_errors(
     density = error * np.exp(-numbers / mean) / (deviation * math.sqrt(2 * math.pi) * mean)
     whole = density.sum() - (density[0] + density[-1]) / 2  # the trapezoidal rule
     expected = math.log(whole * (numbers[1] - numbers[0]))
-    (found,) = NoisyExponential(np.array([float(noisy)]), deviation, mean).log_density()
+    (found,) = log_density(noisy, deviation, mean)
     assert found == pytest.approx(expected, abs=1e-6)
 
 
 def test_densities_are_finite_and_exact_at_extremes() -> None:
     """Far more noise than numbers is a normal density; far less is an exponential one."""
-    noisy = np.array([1e9, -1e9, 0.0])
-    normal = -((noisy / 1e9) ** 2) / 2 - math.log(1e9 * math.sqrt(2 * math.pi))
-    assert NoisyExponential(noisy, 1e9, 0.01).log_density() == pytest.approx(normal, abs=1e-6)
-    (exponential,) = NoisyExponential(np.array([1e12]), 1e-3, 1e3).log_density()
+    for noisy in (1e9, -1e9, 0.0):
+        normal = -((noisy / 1e9) ** 2) / 2 - math.log(1e9 * math.sqrt(2 * math.pi))
+        assert log_density(noisy, 1e9, 0.01) == pytest.approx(normal, abs=1e-6)
+    (exponential,) = log_density(1e12, 1e-3, 1e3)
     assert exponential == pytest.approx(-1e9, rel=1e-8)
 
 
@@ -45,5 +55,5 @@ def test_the_mean_of_a_number_that_is_seen_with_an_error(
     numbers = np.linspace(0, max(noisy, 0) + 12 * deviation, 1_000_001)
     exponent = -(((numbers - noisy) / deviation) ** 2) / 2 - numbers / mean
     likely = np.exp(exponent - exponent.max())
-    (found,) = NoisyExponential(np.array([float(noisy)]), deviation, mean).expected()
+    (found,) = deviation * seen(noisy, deviation, mean).expected()
     assert found == pytest.approx((likely * numbers).sum() / likely.sum(), rel=1e-3)
