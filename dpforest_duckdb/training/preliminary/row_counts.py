@@ -51,12 +51,18 @@ def counted(private: Integers, context: RunContext) -> tuple[Integers, Request]:
 
 def _adapt(reader: Reader, context: RunContext) -> RunContext:
     """The context after the rows of each class are counted."""
-    return after_counts(reader.class_counts(_narrow(context.request.domain)), context)
+    return after_counts(reader.class_counts(_coded(context.request.domain)), context)
 
 
-def _narrow(domain: Domain) -> Domain:
-    """The domain with one attribute, which is enough to count classes."""
-    return replace(domain, attributes=domain.attributes[:1])
+def _coded(domain: Domain) -> Domain:
+    """The domain of the rows whose classes are counted.
+
+    Without numbers, whose bins may follow from the counts, it is the whole domain: then the rows
+    are coded once for all. Otherwise one attribute is enough.
+    """
+    if any(attribute.kind == "numeric" for attribute in domain.attributes):
+        return replace(domain, attributes=domain.attributes[:1])
+    return domain
 
 
 ROW_COUNTS = Step(
@@ -64,5 +70,5 @@ ROW_COUNTS = Step(
     asked=lambda context: context.recipe.adaptation.counts_rows,
     adapt=_adapt,
     may_be_asked=lambda adaptation: adaptation.counts_rows,
-    domains=lambda public: [_narrow(public)],
+    domains=lambda public: [_coded(public)],
 )
