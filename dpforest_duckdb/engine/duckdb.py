@@ -6,6 +6,7 @@ import contextlib
 import functools
 import shlex
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 import duckdb
 
@@ -13,7 +14,7 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.names import fold, hint, spellings
 from dpforest_duckdb.domain.table import TableInfo, quoted_name
 from dpforest_duckdb.domain.types import column_type, column_types
-from dpforest_duckdb.engine.base import DeclaredColumn, Engine, StoredRow
+from dpforest_duckdb.engine.base import DeclaredColumn, Engine, StoredRow, Trace
 from dpforest_duckdb.engine.connect import CATALOG
 from dpforest_duckdb.engine.constraints import checked
 from dpforest_duckdb.engine.models import DuckDBModels
@@ -27,8 +28,22 @@ from dpforest_duckdb.scoring.dialects.base import split_name
 from dpforest_duckdb.scoring.score_sql import Scored
 
 
+@dataclass(frozen=True)
+class _Database:
+    """An attached database: its kind, its file ("" in memory), and how it is opened."""
+
+    kind: str
+    path: str
+    read_only: bool
+    encrypted: bool
+
+
 class DuckDBEngine(Statements):
     """The catalogue of one connection, the rows of its tables, and its models."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, trace: Trace | None = None) -> None:
+        super().__init__(connection, trace)
+        self._databases: dict[str, _Database] = {}
 
     @property
     def models(self) -> DuckDBModels:
@@ -90,8 +105,7 @@ class DuckDBEngine(Statements):
 
     def _refuse_foreign(self, name: str, catalog: str) -> None:
         """Refuse a table of PostgreSQL, MySQL or DuckLake, where a budget cannot be anchored."""
-        of_database = "SELECT type FROM system.main.duckdb_databases() WHERE database_name = ?"
-        kind = self.run(of_database, [catalog])[0][0]
+        kind = self._database(catalog).kind
         if kind != "duckdb":
             raise DpforestError(
                 f'"{name}" is in a {kind} database, which cannot keep a budget: train on a query '
@@ -107,14 +121,15 @@ class DuckDBEngine(Statements):
         on: duckdb.DuckDBPyConnection | None = None,
     ) -> TableInfo:
         columns = self.run(
-            "SELECT column_name, data_type, is_generated FROM system.main.duckdb_columns() "
-            "WHERE database_name = ? AND schema_name = ? AND table_name = ? "
-            "ORDER BY column_index ASC",
+            "SELECT column_index, column_name, data_type, is_generated "
+            "FROM system.main.duckdb_columns() "
+            "WHERE database_name = ? AND schema_name = ? AND table_name = ?",
             [catalog, schema, name],
             on=on,
         )
-        types = {column: column_type(sql_type) for column, sql_type, _ in columns}
-        computed = frozenset(column for column, _, generated in columns if generated)
+        columns.sort()
+        types = {column: column_type(sql_type) for _, column, sql_type, _ in columns}
+        computed = frozenset(column for _, column, _, generated in columns if generated)
         return TableInfo(catalog, schema, name, types, comment or "", computed)
 
     def typed(self, table: TableInfo, domain: Domain, unit: PrivacyUnit) -> TableInfo:
@@ -178,14 +193,22 @@ class DuckDBEngine(Statements):
 
     def home(self, table: TableInfo) -> Home:
         """The database file of a table, and whether it is opened for reading only."""
-        with self._cursor() as cursor:
-            path, read_only = self.run(
-                "SELECT path, readonly FROM system.main.duckdb_databases() WHERE database_name = ?",
-                [table.catalog],
-                on=cursor,
-            )[0]
+        database = self._database(table.catalog)
         name = "" if table.catalog == CATALOG else table.catalog
-        return Home(path or "", bool(read_only), name)
+        return Home(database.path, database.read_only, name)
+
+    def _database(self, catalog: str) -> _Database:
+        """What does not change while a database is attached, read once."""
+        if catalog not in self._databases:
+            with self._cursor() as cursor:
+                kind, path, read_only, encrypted = self.run(
+                    "SELECT type, path, readonly, encrypted FROM system.main.duckdb_databases() "
+                    "WHERE database_name = ?",
+                    [catalog],
+                    on=cursor,
+                )[0]
+            self._databases[catalog] = _Database(kind, path or "", bool(read_only), bool(encrypted))
+        return self._databases[catalog]
 
     @contextlib.contextmanager
     def stored_comment(self, table: TableInfo) -> Iterator[DuckDBComment]:
@@ -241,12 +264,10 @@ class DuckDBEngine(Statements):
 
     def spills_plain(self, table: TableInfo) -> bool:
         """Whether a database is encrypted, but its temporary files are not: DuckDB's default."""
-        found = self.run(
-            "SELECT encrypted AND NOT system.main.current_setting('temp_file_encryption') "
-            "FROM system.main.duckdb_databases() WHERE database_name = ?",
-            [table.catalog],
-        )
-        return bool(found[0][0])
+        if not self._database(table.catalog).encrypted:
+            return False
+        found = self.run("SELECT system.main.current_setting('temp_file_encryption')")
+        return not found[0][0]
 
     def scored(self, name: str) -> Scored:
         """A table or view to score, with its columns. Raises `DpforestError` if there is none.

@@ -112,7 +112,7 @@ def _tree_json(tree: Tree) -> dict[str, Any]:
         **splits_json(tree),
         "counts": None if tree.counts is None else tree.counts.tolist(),
         "votes": tree.votes[tree.leaves].tolist(),
-        "noise": None if tree.noise is None else [_known(value) for value in tree.noise],
+        "noise": None if tree.noise is None else [_known(value) for value in tree.noise.tolist()],
         **({} if tree.vote_noise is None else {"vote_noise": _vote_noise_json(tree)}),
     }
 

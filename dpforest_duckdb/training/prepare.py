@@ -90,7 +90,7 @@ def prepare(
     declared = _public(engine, info, domain, target)
     public = declared.keep(columns, exclude)
     own_account = rows.account_or(account, ledger, dataset)
-    budget = own_account.budget()
+    budget = own_account.budget(info if rows.in_table else None)
     unit = _unit(public, info, privacy_unit, rows_per_unit, budget.cap)
     used = public.without(unit.columns)
     used.refuse_missing(info.columns)
