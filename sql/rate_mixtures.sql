@@ -12,6 +12,11 @@ WITH alike AS (
 {% endif %}
   GROUP BY ALL
 )
+, rooted AS (
+  SELECT *{% for root in votes.roots %}, {{ root.value }} AS {{ root.name }}{% endfor %}
+
+  FROM alike
+)
 , placed AS (
   SELECT
 {% for place in votes.places %}
@@ -19,7 +24,7 @@ WITH alike AS (
 {% endfor %}
     "class",
     "rows"
-  FROM alike
+  FROM rooted
 )
 , packed AS (
   SELECT

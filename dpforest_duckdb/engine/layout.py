@@ -50,10 +50,13 @@ class Layout:
         """The code of one attribute."""
         return self.code(self.places[attribute])
 
-    def combination(self, attributes: Sequence[int]) -> Sql:
-        """The number of a row's combination of values; the last attribute's vary fastest."""
-        number = "0"
+    def combination(self, attributes: Sequence[int], before: Sql | None = None) -> Sql:
+        """The number of a row's combination of values; the last attribute's vary fastest.
+
+        `before` is the number of the combination of attributes that come before these.
+        """
+        number = before
         for attribute in attributes:
             code = f"CAST({self._bits_at(self.places[attribute])} AS INTEGER)"
-            number = code if number == "0" else f"({number}) * {self.cells[attribute]} + {code}"
-        return Sql(number)
+            number = Sql(f"({number}) * {self.cells[attribute]} + {code}" if number else code)
+        return number or Sql("0")

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -63,53 +65,79 @@ def label(layout: Layout, tree: Tree) -> Sql:
 def in_grid(layout: Layout, tree: Tree) -> Sql | None:
     """The leaf as a sum of codes, if the tree has a path; None also if it has no split."""
     path, leaves = _path(layout, tree)
-    return Sql(f"{layout.combination(path)} + {leaves[0]}") if path else None
+    return Sql(f"{layout.combination(path)} + {leaves.start}") if path else None
 
 
-def _path(layout: Layout, tree: Tree) -> tuple[tuple[int, ...] | None, Integers]:
+def _path(layout: Layout, tree: Tree) -> tuple[tuple[int, ...] | None, slice]:
     """The attribute of each depth and the leaves, if all nodes of a depth split by all values of
     the same attribute, and leaves are numbered in the order of the values. Otherwise None, and
     nodes that are of no use.
     """
-    path, nodes = list[int](), np.array([0])
-    while (tree.kind[nodes] == MULTIWAY).all():
-        attribute, first = int(tree.attribute[nodes[0]]), int(tree.first[nodes[0]])
+    path, start, width = list[int](), 0, 1
+    while tree.kind[start] == MULTIWAY:
+        nodes, attribute = slice(start, start + width), int(tree.attribute[start])
         size = layout.cells[attribute]
-        alike = (tree.attribute[nodes] == attribute).all() and attribute not in path
-        if not alike or (np.diff(tree.first[nodes]) != size).any():
+        first = start + width + size * np.arange(width)
+        alike = (tree.kind[nodes] == MULTIWAY).all() and (tree.first[nodes] == first).all()
+        if not alike or (tree.attribute[nodes] != attribute).any() or attribute in path:
             return None, nodes
         path.append(attribute)
-        nodes = first + np.arange(len(nodes) * size)
-    return tuple(path) if (tree.kind[nodes] == LEAF).all() else None, nodes
+        start, width = start + width, size * width
+    leaves = slice(start, start + width)
+    return tuple(path) if (tree.kind[leaves] == LEAF).all() else None, leaves
 
 
-LookUps = list[tuple[Sql, Integers]]  # the SQL of a row's place, and the votes `[place, class]`
+@dataclass(frozen=True)
+class LookUps:
+    """What each row looks up for the trees of some models: the SQL of a row's place, and the votes
+    `[place, class]`, in a group for each set of models that share trees.
 
-
-def look_ups(layout: Layout, models: Sequence[Sequence[Tree]]) -> dict[tuple[int, ...], LookUps]:
-    """What each row looks up for the trees of some models, by the numbers of the models.
-
-    A tree that several models have is looked up once.
+    `roots` are the attributes by whose values all paths begin; `root` names the number of a row's
+    combination of these.
     """
-    trees = dict[tuple[Any, bytes], tuple[Integers, list[int]]]()
-    for number, model in enumerate(models):
-        for tree in model:
-            path, leaves = _path(layout, tree)
-            place = at_leaf(layout, tree, range(tree.nodes)) if path is None else path
-            votes = tree.votes if path is None else tree.votes[leaves]
-            trees.setdefault((place, votes.tobytes()), (votes, []))[1].append(number)
-    found, grids = dict[tuple[int, ...], LookUps](), dict[tuple[int, ...], list[VoteGrid]]()
-    for (place, _), (votes, users) in trees.items():
-        if isinstance(place, str):
-            found.setdefault(tuple(users), []).append((place, votes))
-        else:
-            sizes = [layout.cells[attribute] for attribute in place]
-            grid = VoteGrid(place, votes.reshape(*sizes, -1))
-            grids.setdefault(tuple(users), []).append(grid)
-    for of_models, some in grids.items():
-        sums = [(layout.combination(grid.attributes), grid.by_cell) for grid in added(some)]
-        found.setdefault(of_models, []).extend(sums)
-    return found
+
+    roots: tuple[int, ...]
+    groups: dict[tuple[int, ...], list[tuple[Sql, Integers]]]
+
+    @staticmethod
+    def of(layout: Layout, models: Sequence[Sequence[Tree]], root: Sql) -> LookUps:
+        """Those of the models, whose numbers tell the groups.
+
+        A tree that several models have is looked up once.
+        """
+        trees = dict[tuple[Any, bytes], tuple[Integers, list[int]]]()
+        for number, model in enumerate(models):
+            for tree in model:
+                path, leaves = _path(layout, tree)
+                place = at_leaf(layout, tree, range(tree.nodes)) if path is None else path
+                votes = tree.votes if path is None else tree.votes[leaves]
+                trees.setdefault((place, votes.tobytes()), (votes, []))[1].append(number)
+        groups = dict[tuple[int, ...], list[tuple[Sql, Integers]]]()
+        grids = dict[tuple[int, ...], list[VoteGrid]]()
+        for (place, _), (votes, users) in trees.items():
+            if isinstance(place, str):
+                groups.setdefault(tuple(users), []).append((Sql(place), votes))
+            else:
+                sizes = [layout.cells[attribute] for attribute in place]
+                grid = VoteGrid(place, votes.reshape(*sizes, -1))
+                grids.setdefault(tuple(users), []).append(grid)
+        sums = {users: added(some) for users, some in grids.items()}
+        roots = _common([grid.attributes for some in sums.values() for grid in some])
+        for users, some in sums.items():
+            groups.setdefault(users, []).extend(
+                (
+                    layout.combination(grid.attributes[len(roots) :], root if roots else None),
+                    grid.by_cell,
+                )
+                for grid in some
+            )
+        return LookUps(roots, groups)
+
+
+def _common(paths: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The attributes at which all paths begin."""
+    pairs = zip(min(paths, default=()), max(paths, default=()), strict=False)
+    return tuple(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def entry(code: Sql, values: Sequence[int]) -> Sql:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from dpforest_duckdb.engine.base import MIXTURE_PARTS
 from dpforest_duckdb.engine.exponentials import Column, Ident
 from dpforest_duckdb.engine.layout import Layout
-from dpforest_duckdb.engine.leaves import constants, look_ups
+from dpforest_duckdb.engine.leaves import LookUps, constants
 from dpforest_duckdb.engine.packed_votes import PackedVotes
 from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.tree import SCALE, Tree
@@ -22,11 +22,13 @@ TERMS = 100  # in one bracket of a sum: DuckDB limits the depth of expressions
 
 @dataclass(frozen=True)
 class MixedVotes:
-    """Four layers of columns: the `places` in the list `votes` that belong to a row's codes;
-    `packed` sums of votes there, of the trees that the same models have; `mixed` sums of these, by
-    the column `mixture`; from them the `odds` of each class, in units of 1 / `scale`.
+    """Five layers of columns: the number of a row's values of `roots` at which all trees begin, if
+    there are any; the `places` in the list `votes` that belong to a row's codes; `packed` sums of
+    votes there, of the trees that the same models have; `mixed` sums of these, by the column
+    `mixture`; from them the `odds` of each class, in units of 1 / `scale`.
     """
 
+    roots: list[Column]
     votes: Sql
     places: list[Column]
     packed: list[Column]
@@ -42,7 +44,9 @@ class MixedVotes:
         ident: Ident,
     ) -> MixedVotes:
         """The columns for mixtures with a weight for each model; models are lists of trees."""
-        groups = look_ups(layout, models)
+        root = ident("root")
+        looked_up = LookUps.of(layout, models, root)
+        groups = looked_up.groups
         weights = [
             [sum(mixture[user] for user in users) for users in groups] for mixture in mixtures
         ]
@@ -72,6 +76,7 @@ class MixedVotes:
             )
         ]
         return MixedVotes(
+            roots=[Column(layout.combination(looked_up.roots), root)] if looked_up.roots else [],
             votes=constants(packed.votes),
             places=[Column(place, name) for place, name in names.items()],
             packed=sums,

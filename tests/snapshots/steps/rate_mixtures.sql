@@ -10,12 +10,16 @@ WITH alike AS (
   WHERE hash("codes0") % 2 = 0
   GROUP BY ALL
 )
+, rooted AS (
+  SELECT *
+  FROM alike
+)
 , placed AS (
   SELECT
     CASE WHEN ("codes0" & 24) = 0 THEN 1 ELSE 2 END AS "place0",
     "class",
     "rows"
-  FROM alike
+  FROM rooted
 )
 , packed AS (
   SELECT
