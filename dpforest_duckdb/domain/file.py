@@ -34,7 +34,7 @@ def load_domain(path: str | Path, target: str | None = None) -> Domain:
     """Read a domain file (TOML, docs/domain.md). Raises `DpforestError` with one sentence."""
     refuse_wrong_types(locals())
     try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+        content = _parsed(Path(path).read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise DpforestError(f"There is no domain file {path}: check its path.") from None
     except IsADirectoryError:
@@ -55,6 +55,11 @@ def load_domain(path: str | Path, target: str | None = None) -> Domain:
             f"The domain file {path} is nested too deeply: write it as in docs/domain.md."
         ) from None
     return domain_from_mapping(content, target)
+
+
+@lru_cache(maxsize=2**4)  # a program may train many models on one table
+def _parsed(text: str) -> Mapping[str, Any]:
+    return tomllib.loads(text)
 
 
 def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -> Domain:

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from importlib import metadata
 
 from dpforest_duckdb.errors import DpforestError
@@ -58,8 +58,7 @@ class Chain:
 
     def row(self, content: str) -> tuple[int, str, str, str]:
         """The only row that may come next with this content."""
-        digest = hashlib.sha256(f"{self.head}\n{content}".encode()).hexdigest()
-        return self.next, content, self.head, digest
+        return self.next, content, self.head, _digest(self.head, content)
 
     def add(self, entry: Entry) -> None:
         """Add the next entry. Raises what `check` raises."""
@@ -231,6 +230,11 @@ class Chain:
     def retire(self, holder: Holder) -> None:
         """Record that a table no longer exists."""
         self.add(Retired(self.next, _now(), holder))
+
+
+@lru_cache(maxsize=2**12)  # every operation checks the whole ledger
+def _digest(head: str, content: str) -> str:
+    return hashlib.sha256(f"{head}\n{content}".encode()).hexdigest()
 
 
 def _now() -> str:
