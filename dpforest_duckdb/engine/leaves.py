@@ -121,10 +121,10 @@ class LookUps:
                 sizes = [layout.cells[attribute] for attribute in place]
                 grid = VoteGrid(place, votes.reshape(*sizes, -1))
                 grids.setdefault(tuple(users), []).append(grid)
-        sums = {users: added(some) for users, some in grids.items()}
+        sums = {of_models: added(some) for of_models, some in grids.items()}
         roots = _common([grid.attributes for some in sums.values() for grid in some])
-        for users, some in sums.items():
-            groups.setdefault(users, []).extend(
+        for of_models, some in sums.items():
+            groups.setdefault(of_models, []).extend(
                 (
                     layout.combination(grid.attributes[len(roots) :], root if roots else None),
                     grid.by_cell,

@@ -275,7 +275,8 @@ class _Likelihood:
     def relative(self) -> Floats:
         """Their sum, relative to about the largest of a value."""
         top = np.maximum(self.exponent.max(axis=2, keepdims=True), self.without)
-        return self.factor * np.exp(self.exponent - top) + np.exp(self.without - top)
+        likely: Floats = self.factor * np.exp(self.exponent - top) + np.exp(self.without - top)
+        return likely
 
 
 def _likelihood(values: _Values, labels: slice, grid: Floats) -> _Likelihood:
