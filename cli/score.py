@@ -46,12 +46,13 @@ def score(
     Example:
       dpforest score --db data.duckdb --model visits --table new_visits --into scored
     """
-    if into is None:
-        raise UsageError("Name the new table with --into, or see dpforest sql for a SELECT.")
     from dpforest_duckdb.scoring.dialects.base import split_name
     from dpforest_duckdb.scoring.score_sql import fastest_form
 
     database, rows = opening.rows_of(db, table)
+    if into is None:
+        new = "table" if isinstance(rows, str) else "file"
+        raise UsageError(f"Name the new {new} with --into, or see dpforest sql for a SELECT.")
     with opening.opened(
         database,
         show_sql=show_sql,
