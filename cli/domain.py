@@ -74,6 +74,7 @@ def domain(
         say(
             f"Columns that are not declared: {blank}. At each TODO, remove the # of one kind and "
             "correct its values, or delete the column from the file: then it is not used."
+            + ("" if source.typed else " Bounds with a decimal point are for fractions.")
         )
     if as_json:
         emit(content)

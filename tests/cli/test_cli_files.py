@@ -137,7 +137,9 @@ def test_dry_runs_and_domain_files_of_data_files_change_nothing(folder: Path) ->
     assert dpforest(*plan, "--json").facts["cost"] == 1
     skeleton = dpforest("domain", "--db", "people.parquet", "--target", "ill").text
     assert 'name = "age"' in skeleton
-    as_text = dpforest("domain", "--db", "part-1.csv", "--target", "ill").text
+    untyped = dpforest("domain", "--db", "part-1.csv", "--target", "ill")
+    assert "Bounds with a decimal point are for fractions." in untyped.err
+    as_text = untyped.text
     age = as_text.partition('name = "age"\n')[2].partition("[[")[0]
     assert '# kind = "numeric"\n# lower = 0' in age, "the text in a CSV file may stand for numbers"
     assert '# kind = "categorical"' in age
@@ -173,6 +175,8 @@ def test_files_are_scored_into_a_file_with_all_rows_and_columns(folder: Path) ->
         ("3", None, None, "7"),
     ]
     assert found["odd.parquet"][0][4] == "yes"
+    no_name = dpforest(*SCORED[:-1], "--db", "odd.csv")
+    assert "Name the new file with --into" in no_name.err, "no table is made of a file"
     refused(dpforest(*SCORED, "a.parquet", "--db", "odd.csv"), "already", "--replace")
     assert dpforest(*SCORED, "a.parquet", "--db", "odd.csv", "--replace").code == 0
     assert not [entry for entry in folder.iterdir() if entry.name.startswith(".")]
