@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from dpforest_duckdb.engine.duckdb import DuckDBEngine
     from dpforest_duckdb.engine.spark.engine import SparkEngine
 
-    Tables = DuckDBEngine | SparkEngine
+    AnyEngine = DuckDBEngine | SparkEngine
 
 
-def any_account(engine: Tables, ledger: str | None) -> Account:
+def any_account(engine: AnyEngine, ledger: str | None) -> Account:
     """The account, in the ledger, of any table.
 
     Tables whose budgets are in other ledgers are passed over. Raises `DpforestError` if there are
@@ -32,7 +32,9 @@ def any_account(engine: Tables, ledger: str | None) -> Account:
     raise UsageError("The database has no table: create one before budget retire.")
 
 
-def known_accounts(engine: Tables, ledger: str | None) -> tuple[list[Account], list[DpforestError]]:
+def known_accounts(
+    engine: AnyEngine, ledger: str | None
+) -> tuple[list[Account], list[DpforestError]]:
     """The accounts of the tables that have a budget, or of all tables if none has one.
 
     And the errors of tables whose budget is not known; of those that may be a vanished table, only
@@ -53,7 +55,7 @@ def known_accounts(engine: Tables, ledger: str | None) -> tuple[list[Account], l
     return known or accounts, [error for error in errors if error not in renamed[1:]]
 
 
-def only_account(engine: Tables, ledger: str | None) -> Account:
+def only_account(engine: AnyEngine, ledger: str | None) -> Account:
     """The account of the one table that has a budget, or of the only table.
 
     Raises `UsageError` if several tables have one.
