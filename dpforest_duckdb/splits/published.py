@@ -20,10 +20,7 @@ from dpforest_duckdb.splits.choose import (
     exponents_of,
     values_of_each,
 )
-from dpforest_duckdb.splits.utilities import (
-    Utility,
-    within_branches,
-)
+from dpforest_duckdb.splits.utilities import Utility, within_branches
 
 INTERVALS = 250  # equal parts of a number's range, for points drawn by width
 Share = Callable[[int, int, int], tuple[int, int]]

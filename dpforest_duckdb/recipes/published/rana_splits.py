@@ -16,7 +16,7 @@ from dpforest_duckdb.tree import THRESHOLD
 
 
 def by_class_means(choice: Choice) -> Drawn:
-    """Rana et al. 2015: the attribute of largest gain, then its point from noisy means (4.7).
+    """The attribute of largest gain, then its point from noisy means (thesis (4.7)).
 
     NOT private: the gain is that of true counts. So a node has one noisy query, of the classes'
     mean bins, and only if a threshold has the largest gain.
