@@ -14,16 +14,20 @@ OPTIONS = "the options (they must not contain private values)"  # a source of th
 
 
 def say_public(runs: list[Run], source: str) -> None:
-    """Print what is public about each run; what is the same for several, once."""
+    """Print what is public about runs on the same rows; what is the same for several, once."""
     if new := runs[0].account.new_ledger:
         say(new)
-    lines = (line for run in runs for line in _public(run, source))
+    space = max(run.bytes_after(runs[:number]) for number, run in enumerate(runs))
+    lines = (line for run in runs for line in _public(run, source, space))
     for line in dict.fromkeys(lines):
         say(line)
 
 
-def _public(run: Run, source: str) -> Iterator[str]:
-    """What the guarantee takes as public, and so does not protect; and whom it protects."""
+def _public(run: Run, source: str, space: int) -> Iterator[str]:
+    """What the guarantee takes as public, and so does not protect; and whom it protects.
+
+    `space` is the temporary space per row of all runs, in bytes.
+    """
     from dpforest_duckdb.domain.names import fold, listed
 
     public = run.request.domain
@@ -33,12 +37,10 @@ def _public(run: Run, source: str) -> Iterator[str]:
         f'Taken as public: "{public.target}" and its {len(public.classes)} classes{listing}, '
         f"{_attributes(len(public.attributes))} categories and bounds, from {source}."
     )
-    each = run.bytes_of_a_row
-    space = f"at most {each} MB per million rows"
     column = run.unit.column
     long = not run.unit.is_row and run.table.columns[column].long
     more = f', if no "{column}" has more than 64 bytes' if long else ""
-    yield f"Temporary space: {space}{more}."
+    yield f"Temporary space: at most {space} MB per million rows{more}."
     if run.unused_columns:
         yield f"Columns not used, because they are not declared: {listed(run.unused_columns)}."
     if run.left_out:

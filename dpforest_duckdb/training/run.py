@@ -104,9 +104,9 @@ class Run:
     @property
     def bytes_of_a_row(self) -> int:
         """The most temporary space per row, in memory or on disk, from public facts."""
-        return self._bytes_of_a_row()
+        return self.bytes_after(())
 
-    def _bytes_of_a_row(self, before: Sequence[Run] = ()) -> int:
+    def bytes_after(self, before: Sequence[Run]) -> int:
         """`bytes_of_a_row` after the runs `before` on the same snapshot."""
         learners = [recipe.learner for recipe in (self.recipe, *self.recipe.adaptation.successors)]
         trees = max(learner.trees_at_once(self.request) for learner in learners)
@@ -127,7 +127,7 @@ class Run:
         """
         if self.rows_at_most is None:
             return
-        needed = self.rows_at_most * self._bytes_of_a_row(before)
+        needed = self.rows_at_most * self.bytes_after(before)
         if needed > self.engine.room():
             size = f"{needed / 1e9:,.1f} GB" if needed >= 1e9 else f"{needed / 1e6:,.1f} MB"
             raise DpforestError(

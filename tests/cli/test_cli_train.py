@@ -247,6 +247,21 @@ def test_several_models_in_one_pass(db: Path) -> None:
     assert len(dpforest(*train(db, *more, "--dry-run")).out.split("cost ε")) == 3
 
 
+def test_the_temporary_space_of_several_models_is_that_of_all(db: Path) -> None:
+    """Codes of the models before take space too."""
+
+    def space(*recipes: str) -> int:
+        words = [word for recipe in recipes for word in ("--recipe", recipe)]
+        said = dpforest(*train(db, "--epsilon", "1", *words, "--name", "m", "--dry-run"))
+        lines = [line for line in said.err.splitlines() if line.startswith("Temporary space")]
+        assert len(lines) == 1, "one run of the command"
+        return int(lines[0].split()[4])
+
+    alone = max(space("auto"), space("dpdf"))
+    assert space("auto", "dpdf") >= alone, "the first may need the most"
+    assert space("dpdf", "auto") > alone
+
+
 def test_temporary_space_is_printed_and_can_be_refused(db: Path, tmp_path: Path) -> None:
     before = state(db)
     said = dpforest(*train(db, "--dry-run", "--rows-at-most", "1000000"))
