@@ -43,7 +43,7 @@ def evaluate(
         typer.Option(metavar="E", help="Release noisy figures and debit this ε."),
     ] = None,
     privacy_unit: options.PrivacyUnit = None,
-    rows_per_unit: options.RowsPerUnit = None,
+    rows_per_unit: options.RowsPerUnitOfModel = None,
     unseen: Annotated[
         bool,
         typer.Option(

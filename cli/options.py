@@ -154,15 +154,21 @@ Prefix = Annotated[
         metavar="TEXT", help="Prefix for prediction and p_<class>, if the table has such columns."
     ),
 ]
-RowsPerUnit = Annotated[
-    int | None,
-    typer.Option(
+
+
+def _rows_per_unit(default: str) -> typer.models.OptionInfo:
+    """The option `--rows-per-unit`, with its default in words."""
+    found: typer.models.OptionInfo = typer.Option(
         metavar="N",
         parser=whole_number(1, 1_000_000),
-        help="Use at most N rows of each privacy unit. [default: the cap's, or 1]",
+        help=f"Use at most N rows of each privacy unit. [default: {default}]",
         rich_help_panel=sections.BUDGET,
-    ),
-]
+    )
+    return found
+
+
+RowsPerUnit = Annotated[int | None, _rows_per_unit("the cap's, or 1")]
+RowsPerUnitOfModel = Annotated[int | None, _rows_per_unit("the cap's, or the model's")]
 
 
 def _absolute_path(context: typer.Context, path: str | None) -> str | None:
