@@ -96,5 +96,6 @@ def _weighed(columns: Mapping[int, Sql], weights: Sequence[int]) -> Sql:
 
 
 def _sum(terms: Sequence[str]) -> Sql:
+    """The sum of terms, with TERMS of them in each bracket."""
     parts = [" + ".join(terms[first : first + TERMS]) for first in range(0, len(terms), TERMS)]
     return Sql(" + ".join(f"({part})" for part in parts))
