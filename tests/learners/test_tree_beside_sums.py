@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,13 +11,13 @@ from typing import Any, cast
 import duckdb
 import numpy as np
 import pytest
+from row_points import points
 from steps import encode
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 from dpforest_duckdb.engine.base import MIXTURE_PARTS, POINTS
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.engine.exponentials import LOG_STEPS, ONE
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners.boosting import random_trees
 from dpforest_duckdb.learners.mixtures import RATED_ROWS, draw_mixture, one_in
@@ -31,7 +30,7 @@ from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import adaptation, find
 from dpforest_duckdb.splits import choose
-from dpforest_duckdb.tree import LEAF, SCALE, Tree
+from dpforest_duckdb.tree import LEAF, Tree
 
 
 def public(classes: int) -> Domain:
@@ -70,20 +69,8 @@ def points_of(
     labels = np.array([domain.classes.index(row[2]) for row in rows])
     scores = sum(tree.votes[tree.find(codes)] for tree in trees[:2])
     alone = trees[2].votes[trees[2].find(codes)]
-    return found, np.stack([expected(scores, alone, labels, m) for m in MIXTURES], axis=1)
-
-
-def expected(
-    scores: np.ndarray, tree: np.ndarray, labels: np.ndarray, m: tuple[int, int]
-) -> np.ndarray:
-    odds = (m[0] * scores + m[1] * tree) // MIXTURE_PARTS
-    own, top = odds[np.arange(len(labels)), labels], odds.max(axis=1)
-    powers = np.floor(ONE * np.exp((odds - top[:, None]) / SCALE) + 0.5)
-    total = powers.sum(axis=1) // (ONE // LOG_STEPS) / LOG_STEPS
-    loss = np.floor(SCALE * np.log(total) + 0.5) + top - own
-    worst, half = round(4 * SCALE * math.log(odds.shape[1])), POINTS // 2
-    points: np.ndarray = half * (top == own) + half * np.maximum(worst - loss, 0) // worst
-    return points.astype(np.int64)
+    odds = [(m[0] * scores + m[1] * alone) // MIXTURE_PARTS for m in MIXTURES]
+    return found, np.stack([points(each, labels) for each in odds], axis=1)
 
 
 def voting(tree: Tree, random: np.random.Generator, classes: int, odds: float) -> Tree:
