@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.postprocess import below_root
 from dpforest_duckdb.postprocess.below_root import ChildTables
+from dpforest_duckdb.postprocess.noisy_shares import noisy_shares
 
 
 @pytest.mark.parametrize(("level", "nodes", "summed"), [(0, 1, 6), (1, 2, 3), (2, 6, 1)])
@@ -21,17 +24,14 @@ def test_counts_above_the_last_root_are_sums_with_the_noise_of_all_of_them(
     assert variance == 1.5 * summed
 
 
-def test_totals_of_children_weigh_each_estimate_by_the_inverse_of_its_variance() -> None:
-    """Tables of contrasts have no estimate of their own, and the sum of a table has the noise of
-    all its counts.
-    """
+def tables_below_a_root() -> ChildTables:
     attributes = (
         Attribute("root", "categorical", ("x", "y"), nullable=False),
         Attribute("coded", "categorical", ("a", "b"), nullable=False),
         Attribute("counted", "categorical", tuple("abcdef"), nullable=False),
     )
     random = np.random.default_rng(0)
-    tables = ChildTables(
+    return ChildTables(
         domain=Domain(attributes, "c", ("p", "q")),
         roots=[0],
         attributes=[1, 2],
@@ -40,8 +40,23 @@ def test_totals_of_children_weigh_each_estimate_by_the_inverse_of_its_variance()
         noise=[0.1, 1.0],
         noise_of_totals=2.0,
     )
+
+
+def test_totals_of_children_weigh_each_estimate_by_the_inverse_of_its_variance() -> None:
+    """Tables of contrasts have no estimate of their own, and the sum of a table has the noise of
+    all its counts.
+    """
+    tables = tables_below_a_root()
     totals, variance = below_root._totals(tables)
     assert variance == pytest.approx(1 / (1 / 4 + 1 / 6))
     assert totals == pytest.approx(
         (tables.totals / 4 + tables.counts[1].sum(axis=1) / 6) * variance
     )
+
+
+def test_rows_of_no_child_get_the_shares_of_all_rows_whose_noise_is_that_of_all_children() -> None:
+    tables = replace(tables_below_a_root(), noise=[20.0, 60.0], noise_of_totals=80.0)
+    totals, variance = below_root._totals(tables)
+    expected = np.log(noisy_shares(totals.sum(axis=0), 2 * variance))
+    for model in below_root.models(tables):
+        assert model.otherwise == pytest.approx(expected)

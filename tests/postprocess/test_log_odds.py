@@ -12,7 +12,8 @@ from grown_trees import domain
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import VARCHAR
 from dpforest_duckdb.learners.growth import Growth
-from dpforest_duckdb.postprocess.class_shares import adjusted
+from dpforest_duckdb.postprocess import log_odds as sums_of_log_odds
+from dpforest_duckdb.postprocess.class_shares import NoisyTable, adjusted
 from dpforest_duckdb.postprocess.log_odds import (
     CUTS,
     MIDDLES,
@@ -146,3 +147,20 @@ def test_classes_are_weighed_by_every_table_that_counts_the_rows_by_itself(count
     variance = 1 / sum(1 / of_one for _, of_one in figures)
     found = evidence(growth.finished()[: 3 if counted else 2], request, plan)
     assert found.prior == pytest.approx(noisy_shares(expected, variance), rel=1e-9)
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 2**11])
+def test_rows_of_values_are_those_of_each_table_alone(
+    monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    """However many tables are estimated together. The rows of a value have the noise of all its
+    classes.
+    """
+    monkeypatch.setattr(sums_of_log_odds, "AT_ONCE", at_once)
+    random, tables = np.random.default_rng(0), list[NoisyTable]()
+    for number, size in enumerate((3, 2, 3, 3, 2, 3, 3)):
+        tables.append(NoisyTable(random.normal(30, 40, (size, 4)), 20.0 + 100 * number, 0))
+    found = sums_of_log_odds._rows_of_values(tables)
+    for table, rows in zip(tables, found, strict=True):
+        alone = noisy_shares(table.counts.sum(axis=1), 4 * table.variance)
+        assert rows == pytest.approx(alone, rel=1e-9)
