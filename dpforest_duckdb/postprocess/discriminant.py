@@ -34,9 +34,9 @@ DRAWS = 40  # bootstrap samples
 class Moments:
     """What is released of the positions, in parts of the largest one.
 
-    `rows[class]` are noisy, at least 1. `sums[class, dimension]` have noise of variance
-    `sum_noise[dimension]`. `squares[dimension]` are means over all rows, with noise of variance
-    `square_noise`. `products[dimension, dimension]` are such means, with noise of variance
+    `rows[class]` are estimates from noisy counts, above 0. `sums[class, dimension]` have noise of
+    variance `sum_noise[dimension]`. `squares[dimension]` are means over all rows, with noise of
+    variance `square_noise`. `products[dimension, dimension]` are such means, with noise of variance
     `product_noise`; None if they were not released.
     """
 

@@ -20,10 +20,12 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.duckdb import DuckDBEngine
 from dpforest_duckdb.learners import class_means
 from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.postprocess.discriminant import discriminant
 from dpforest_duckdb.postprocess.noisy_shares import counted_shares, noisy_shares
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.bits import SecureBits
+from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.scoring.score_sql import score_sql, share_names
 from dpforest_duckdb.splits.choose import draw_best
@@ -93,6 +95,25 @@ def test_moments_without_noise_are_those_of_the_positions(rows: int, second: str
     else:
         assert moments.products == pytest.approx(parts.T @ parts / n)
         assert moments.product_noise == pytest.approx((deviation / n) ** 2)
+
+
+@pytest.mark.parametrize("histogram", [(-40, -300, -9), (0, 0, 0), (5000, -70, 3)])
+def test_moments_of_noise_alone_give_finite_log_odds(histogram: tuple[int, ...]) -> None:
+    """Noise may leave classes, or the whole table, without rows."""
+    recipe, attributes = find("class-means"), DOMAIN.attributes
+    request = replace(recipe.request(DOMAIN, NANO // 100), rows=1, histogram=histogram)
+    context = SimpleNamespace(
+        request=request,
+        accountant=Accountant(recipe.plan(request), NANO, 0),
+        randomness=Randomness.secure(),
+    )
+    found = {number: positions(attribute) for number, attribute in enumerate(attributes)}
+    private = [np.zeros((a.cells, len(LABELS)), dtype=np.int64) for a in attributes]
+    moments = class_means._moments(cast(Any, None), private, found, cast(Any, context))
+    assert (moments.rows > 0).all()
+    weights, constants = discriminant(moments)
+    assert np.isfinite(weights).all()
+    assert np.isfinite(constants).all()
 
 
 def test_positions_ascend_in_the_window_and_are_0_without_a_value() -> None:
