@@ -131,3 +131,32 @@ def test_a_few_values_may_hold_nearly_all_rows(rows: int) -> None:
     noisy += (rows - noisy.sum(axis=0)) / 1000
     found = shares_of(noisy, prior, 2 * scale**2)[:2, 1]
     assert found == pytest.approx([0.15, 0.85], abs=0.1)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_likelihoods_of_shares_are_those_of_values_with_rows_and_without(classes: int) -> None:
+    """The number of rows of a value is integrated out here, point by point."""
+    random, variance = np.random.default_rng(classes), 30.0
+    counts = random.normal([[0.0], [15.0], [50.0], [-20.0]], 6, (4, classes))
+    values = shares_module._Values.of([NoisyTable(counts, variance)])
+    known, rest, shares = values.rows, classes - 1, np.array([0.02, 0.3, 0.9])
+    grid = np.broadcast_to(shares, (classes, 1, 3))
+    found = shares_module._likelihood(values, slice(0, classes), grid)
+    rows = np.linspace(0, 1000, 100_001)
+    for label, value, place in np.ndindex(classes, 4, 3):
+        p, own = shares[place], counts[value, label]
+        others, mean = counts[value].sum() - own, known.means[value]
+        exact = p**2 + (1 - p) ** 2 / rest
+        seen = (p * own + (1 - p) * others / rest) / exact
+        normal = np.exp(-((seen - rows) ** 2) * exact / variance / 2)
+        spread = variance * rest * exact + max(counts[value].sum(), 1) * p * (1 - p)
+        having = (1 - known.empty[value]) * np.exp(known.worth[value])
+        having *= np.trapezoid(np.exp(-rows / mean) / mean * normal, rows)
+        having *= np.sqrt(exact / variance / 2 / np.pi) / np.sqrt(spread)
+        having *= np.exp(-(((1 - p) * own - p * others) ** 2) / spread / 2)
+        without = np.exp(-(own**2 + others**2 / rest) / variance / 2)
+        without *= known.empty[value] / variance / np.sqrt(2 * np.pi * rest)
+        log = found.log()[label, value, place]
+        assert log == pytest.approx(np.log(having + without), abs=1e-4), (label, value, place)
+    apart = np.log(found.relative()) - found.log()
+    assert apart == pytest.approx(np.broadcast_to(apart[..., :1], apart.shape), abs=1e-6)
