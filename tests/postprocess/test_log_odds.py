@@ -164,3 +164,19 @@ def test_rows_of_values_are_those_of_each_table_alone(
     for table, rows in zip(tables, found, strict=True):
         alone = noisy_shares(table.counts.sum(axis=1), 4 * table.variance)
         assert rows == pytest.approx(alone, rel=1e-9)
+
+
+def test_values_weigh_as_many_rows_as_they_have_and_others_nothing() -> None:
+    attribute = Attribute("a", "categorical", ("x", "y", "z"))
+    public = Domain((attribute,), "k", ("p", "q")).bind({"a": VARCHAR, "k": VARCHAR})
+    request = find("log-odds").request(public, NANO)
+    request = dataclasses.replace(request, histogram=(600, 400), rows=1000)
+    growth, counts = Growth(public.cells, 1, 2), np.array([[350, 250], [100, 50], [50, 0]])
+    counts = np.concatenate([counts, np.zeros((public.cells[0] - 3, 2), dtype=np.int64)])
+    growth.split_by_cell(np.array([0]), 0)
+    growth.release(1 + np.arange(len(counts)), counts, 1.0)
+    found = evidence(growth.finished(), request, find("log-odds").plan(request))
+    described = list(public.attributes[0].described)
+    expected = counts[described].sum(axis=1) / counts.sum()
+    assert found.weight[0][described] == pytest.approx(expected, abs=0.01)
+    assert found.weight[0].sum() == pytest.approx(1)
