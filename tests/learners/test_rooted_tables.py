@@ -34,6 +34,7 @@ from dpforest_duckdb.recipes import find
 from dpforest_duckdb.request import TrainingContext
 from dpforest_duckdb.splits import choose
 from dpforest_duckdb.splits.table_codes import blocks, parts
+from dpforest_duckdb.tree import SCALE
 
 SIZES = (2, 3, 6)
 
@@ -228,6 +229,38 @@ def test_models_of_few_attributes_have_those_that_say_most() -> None:
         assert len(model.odds.added) == len(model.places)
         assert len(whole.odds.added) == 10
     assert len(models(informative([10, 300]))) == 3, "two attributes are all"
+
+
+def test_trees_hold_what_is_released_of_each_combination_of_values() -> None:
+    """Leaves of values that the domain does not describe hold nothing, and vote for all others."""
+    attributes = [Attribute(name, "categorical", ("a", "b")) for name in ("first", "second")]
+    types = dict.fromkeys(("first", "second", "k"), VARCHAR)
+    domain, random = (
+        Domain(tuple(attributes), "k", ("p", "q")).bind(types),
+        np.random.default_rng(0),
+    )
+    sizes = [len(attribute.described) for attribute in domain.attributes]
+    counts, odds = random.integers(-9, 99, (*sizes, 2)), random.normal(size=(*sizes, 2))
+    odds[..., 0] = -odds[..., 1]
+    path = rooted_tables._Path.of(domain, [0, 1], counts, 3.0)
+    tree, otherwise = path.voting(odds, np.array([-0.75, 0.75])), 0
+    assert tree.counts is not None
+    assert tree.noise is not None
+    for codes in np.ndindex(domain.cells):
+        (leaf,) = tree.find(np.array([codes]))
+        if any(code not in a.described for code, a in zip(codes, domain.attributes, strict=True)):
+            otherwise += 1
+            known, expected = np.zeros(2), 1.5
+            assert np.isnan(tree.noise[leaf])
+        else:
+            places = zip(codes, domain.attributes, strict=True)
+            place = tuple(list(a.described).index(code) for code, a in places)
+            known, expected = counts[place], 2 * odds[place][1]
+            assert tree.noise[leaf] == 3.0
+        assert tree.counts[leaf].tolist() == known.tolist()
+        apart = tree.votes[leaf, 1] - tree.votes[leaf, 0]
+        assert apart / SCALE == pytest.approx(expected, abs=0.002)
+    assert otherwise
 
 
 def test_a_mixture_is_naive_bayes_with_a_weight_or_another_model_alone() -> None:
