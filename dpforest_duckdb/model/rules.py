@@ -60,7 +60,7 @@ def _tree(
 
 
 def _figures(forest: ForestContent, tree: Tree, node: int) -> dict[str, Any]:
-    """The noisy figures of a node, and its votes if it is a leaf; None where there are none."""
+    """The noisy figures of a node, and its votes if it is a leaf; None for what it lacks."""
     classes = forest.domain.classes
     votes = tree.votes[node] if tree.kind[node] == LEAF else None
     noise = math.nan if tree.noise is None else float(tree.noise[node])
