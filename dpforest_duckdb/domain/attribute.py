@@ -297,9 +297,14 @@ class Attribute:
 
         Bins, a scale or edges that the domain sets stay as they are.
         """
+        return _recut(self, bins, scale) if self.may_be_recut else self
+
+    @property
+    def may_be_recut(self) -> bool:
+        """Whether it is a bound numeric attribute whose bins follow from its bounds alone."""
         if self.kind != "numeric" or self.lower is None or self.bins or self.scale:
-            return self
-        return _recut(self, bins, scale)
+            return False
+        return _has_default_edges(self)
 
     def between(self, first: int, end: int) -> Attribute:
         """This bound numeric attribute with the bounds of its bins `first` to `end - 1`, in the
@@ -344,12 +349,15 @@ def shortened(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
 
 
-@lru_cache(4096)  # a run asks again and again, for other numbers of rows
+# A run asks again and again, for other numbers of rows. Wide tables need that many.
+@lru_cache(2**13)
+def _has_default_edges(a: Attribute) -> bool:
+    return a.edges == replace(a, edges=())._edges(a.family)
+
+
+@lru_cache(2**14)
 def _recut(a: Attribute, bins: int, scale: Scale) -> Attribute:
-    uncut = replace(a, edges=())
-    if a.edges != uncut._edges(a.family):
-        return a
-    edges = replace(uncut, bins=bins, scale=scale)._edges(a.family)
+    edges = replace(a, edges=(), bins=bins, scale=scale)._edges(a.family)
     refuse_beyond(a.name, a.type, edges)
     return replace(a, edges=edges)
 

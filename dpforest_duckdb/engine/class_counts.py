@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from itertools import pairwise, starmap
 from types import SimpleNamespace
 
 import numpy as np
@@ -145,13 +146,15 @@ class ClassCounts:
         for start in range(0, len(parts), at_once):
             some = parts[start : start + at_once]
             found = self._groups(some, first, node_classes, wanted, step, pairs)
-            for index, block in enumerate(some):
-                mine = found["block"] == index
-                code, node_class = (
-                    np.asarray(found[of][mine], dtype=np.int64) for of in ("value", "node_class")
-                )
-                node_class -= first * classes
-                counts += block.marginals(code, node_class, found["rows"][mine], nodes, classes)
+            order = np.argsort(found["block"], kind="stable")
+            ends = np.searchsorted(found["block"][order], range(len(some) + 1))
+            code, node_class, rows = (
+                np.asarray(found[of], dtype=np.int64)[order]
+                for of in ("value", "node_class", "rows")
+            )
+            node_class -= first * classes
+            for block, mine in zip(some, starmap(slice, pairwise(ends)), strict=True):
+                counts += block.marginals(code[mine], node_class[mine], rows[mine], nodes, classes)
         return counts
 
     def _groups(
