@@ -34,29 +34,23 @@ class Inputs:
         """
         if types:
             refuse_missing(forest, types)
-        names = {number: _column(a, types) for number, a in forest.used.items()}
+        spelt = spellings(types)
+        names = {number: spelt.get(fold(a.column), a.column) for number, a in forest.used.items()}
         return Inputs(
-            {number: fitted(a, types) for number, a in forest.used.items()},
+            {number: fitted(a, types.get(names[number])) for number, a in forest.used.items()},
             names,
             {number: Sql(f"t.{dialect.ident(name)}") for number, name in names.items()},
         )
 
 
-def fitted(attribute: Attribute, columns: Mapping[str, ColumnType]) -> Attribute:
-    """An attribute for a table, with the same cells; `columns` are its types, empty if unknown.
+def fitted(attribute: Attribute, column: ColumnType | None) -> Attribute:
+    """An attribute for a column of that type, with the same cells; None if the type is unknown.
 
-    Raises `DpforestError` for a column that has an unsuitable type.
+    Raises `DpforestError` if the type is unsuitable.
     """
-    if columns:
-        return attribute.rebound(columns[_column(attribute, columns)])
+    if column is not None:
+        return attribute.rebound(column)
     return replace(attribute, type=ANY_TEXT) if attribute.family == "text" else attribute
-
-
-def _column(attribute: Attribute, columns: Mapping[str, ColumnType]) -> str:
-    """The name of an attribute's column as the table spells it."""
-    if not columns:
-        return attribute.column
-    return spellings(columns)[fold(attribute.column)]
 
 
 def refuse_missing(forest: ForestContent, columns: Iterable[str], place: str = "the rows") -> None:

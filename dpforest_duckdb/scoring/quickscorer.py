@@ -117,15 +117,17 @@ class Lookups:
     @staticmethod
     def of(forest: ForestContent) -> Lookups:
         found = groups(forest.trees, forest.domain.cells)
+        group_of = {attribute: g for g, group in enumerate(found) for attribute in group}
         by_key: dict[int, list[int]] = {}
         constant, parts = list[int](), list[Part]()
         for number, tree in enumerate(forest.trees):
-            at = [g for g, group in enumerate(found) if np.isin(tree.attribute, group).any()]
+            used = tree.attribute[tree.kind != LEAF].tolist()
+            at = {group_of[attribute] for attribute in used}
             leaves = len(tree.leaves)
             if not at:
                 constant.append(number)
             elif len(at) == 1:
-                by_key.setdefault(at[0], []).append(number)
+                by_key.setdefault(at.pop(), []).append(number)
             else:
                 parts += [
                     Part(number, first, min(BITS, leaves - first), leaves <= BITS)

@@ -298,7 +298,7 @@ def _labels(forest: ForestContent, info: TableInfo, target: str, unit: PrivacyUn
     labels = bound_labels(forest.domain.classes, column, info.columns[column])
     refuse_missing(forest, info.columns)
     for attribute in forest.used.values():
-        fitted(attribute, info.columns)
+        fitted(attribute, info.columns[found[fold(attribute.column)]])
     if not unit.is_row and unit.column not in info.columns:
         raise DpforestError(
             f'The budget protects each "{unit.column}", and there is no such column: name the '
