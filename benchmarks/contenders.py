@@ -25,8 +25,8 @@ import numpy as np
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import INTEGER, column_types
-from dpforest_duckdb.engine.connect import open_database
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.connection.connect import open_database
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.forest import Forest, load_forest
 from dpforest_duckdb.privacy.noise import CountNoise

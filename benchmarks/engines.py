@@ -40,7 +40,7 @@ import forests
 import runners
 import servers
 
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.model.forest import load_forest
 from dpforest_duckdb.scoring.dialects import dialect
 from dpforest_duckdb.scoring.publish import publish_sql

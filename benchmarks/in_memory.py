@@ -31,8 +31,8 @@ from dpforest_duckdb.engine.base import (
     Gradients,
     Splits,
 )
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.engine.grids import in_dimensions
+from dpforest_duckdb.engine.shared.grids import in_dimensions
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.model.figures import LEAST_PROBABILITY, auc
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon

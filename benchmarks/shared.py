@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 UNUSED_IN_MEMORY = ("audit", "engine", "ledger", "report", "sklearn")  # folders of the package
 IN_MEMORY = (
     "dpforest_duckdb/engine/base.py",
-    "dpforest_duckdb/engine/grids.py",
+    "dpforest_duckdb/engine/shared/grids.py",
     "benchmarks/in_memory.py",
     "benchmarks/generated.py",
     "benchmarks/folds.py",

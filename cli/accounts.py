@@ -9,8 +9,8 @@ from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.entries import Budget
 
 if TYPE_CHECKING:
-    from dpforest_duckdb.engine.duckdb import DuckDBEngine
     from dpforest_duckdb.engine.spark.engine import SparkEngine
+    from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 
     AnyEngine = DuckDBEngine | SparkEngine
 

@@ -24,8 +24,8 @@ from dpforest_duckdb.ledger.refusals import RAISE
 from dpforest_duckdb.privacy.unit import single_rows
 
 if TYPE_CHECKING:
-    from dpforest_duckdb.engine.duckdb import DuckDBEngine
     from dpforest_duckdb.engine.spark.engine import SparkEngine
+    from dpforest_duckdb.engine.tables.engine import DuckDBEngine
     from dpforest_duckdb.ledger.account import Account
     from dpforest_duckdb.ledger.accounts import KeptAccount
     from dpforest_duckdb.ledger.entries import Budget
@@ -78,7 +78,7 @@ def budget(
       dpforest budget set --db data.duckdb --table visits --epsilon 2
     """
     from dpforest_duckdb.cli.accounts import any_account
-    from dpforest_duckdb.engine.files import is_data_file
+    from dpforest_duckdb.engine.sources.files import is_data_file
     from dpforest_duckdb.training.budget import set_cap
 
     of_data = dataset is not None or (db is not None and is_data_file(db))

@@ -84,7 +84,7 @@ def domain(
 
 def _looks_like_a_value(name: str) -> bool:
     """Whether a column is called as a number or a date is written."""
-    from dpforest_duckdb.engine.written_values import moment_of, number_of
+    from dpforest_duckdb.engine.columns.written_values import moment_of, number_of
 
     return number_of(name) is not None or moment_of(name) is not None
 

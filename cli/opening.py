@@ -15,9 +15,9 @@ from dpforest_duckdb.errors import UsageError
 
 if TYPE_CHECKING:
     from dpforest_duckdb.engine.base import Trace
-    from dpforest_duckdb.engine.duckdb import DuckDBEngine
     from dpforest_duckdb.engine.spark.engine import SparkEngine
     from dpforest_duckdb.engine.spark.steps import Session
+    from dpforest_duckdb.engine.tables.engine import DuckDBEngine
     from dpforest_duckdb.ledger.accounts import KeptAccount
     from dpforest_duckdb.model.forest import Forest
     from dpforest_duckdb.training.opening import Connection
@@ -60,8 +60,8 @@ def opened(
     db: str, *, read_only: bool = False, show_sql: bool = False, machine: Machine = Machine()
 ) -> Iterator[DuckDBEngine]:
     """The engine on a database file; closed at the end."""
-    from dpforest_duckdb.engine.connect import open_database
-    from dpforest_duckdb.engine.duckdb import DuckDBEngine
+    from dpforest_duckdb.engine.connection.connect import open_database
+    from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 
     with open_database(db, read_only=read_only, **asdict(machine)) as connection:
         yield DuckDBEngine(connection, show_statement if show_sql else None)
@@ -72,8 +72,8 @@ def rows_of(db: str | None, table: str | None) -> tuple[str, str | Path]:
 
     Raises `UsageError` if the options name neither, or both.
     """
-    from dpforest_duckdb.engine.connect import MEMORY
-    from dpforest_duckdb.engine.files import is_data_file
+    from dpforest_duckdb.engine.connection.connect import MEMORY
+    from dpforest_duckdb.engine.sources.files import is_data_file
 
     if db is None:
         raise UsageError("Name the database, or data files, with --db.")
@@ -126,7 +126,7 @@ def opened_for_model(
 
     Raises `UsageError` if neither a database nor a file is named.
     """
-    from dpforest_duckdb.engine.files import is_data_file
+    from dpforest_duckdb.engine.sources.files import is_data_file
 
     if db is not None and is_data_file(db):
         yield None, file_model(model)

@@ -11,7 +11,7 @@ from dpforest_duckdb.cli.output import emit, say, tell, warn_if_not_private
 from dpforest_duckdb.errors import DpforestError, UsageError, one_line
 
 if TYPE_CHECKING:
-    from dpforest_duckdb.engine.duckdb import DuckDBEngine
+    from dpforest_duckdb.engine.tables.engine import DuckDBEngine
     from dpforest_duckdb.ledger.entries import Budget
     from dpforest_duckdb.model.forest import Forest
     from dpforest_duckdb.report.page import Spent

@@ -12,7 +12,7 @@ from dpforest_duckdb.cli.output import emit, say, tell
 from dpforest_duckdb.errors import UsageError
 
 if TYPE_CHECKING:
-    from dpforest_duckdb.engine.duckdb import DuckDBEngine
+    from dpforest_duckdb.engine.tables.engine import DuckDBEngine
     from dpforest_duckdb.model.forest import Forest
 
 
@@ -82,8 +82,8 @@ def _score_files(
     engine: DuckDBEngine, model: str, files: Path, into: str, prefix: str, *, replace: bool
 ) -> tuple[Forest, list[str], str]:
     """Write a file; gives the forest, the columns of the file, and which rows it has, in words."""
-    from dpforest_duckdb.engine.files import matched
-    from dpforest_duckdb.engine.scored_files import check_format, score_files
+    from dpforest_duckdb.engine.predictions.scored_files import check_format, score_files
+    from dpforest_duckdb.engine.sources.files import matched
     from dpforest_duckdb.model.files import replacing
     from dpforest_duckdb.training.opening import find_rows
 
@@ -114,7 +114,7 @@ def _score_table(
     engine: DuckDBEngine, model: str, table: str, into: str, prefix: str, *, replace: bool
 ) -> tuple[Forest, list[str]]:
     """Write a table; gives the forest, and the columns of the table."""
-    from dpforest_duckdb.engine.new_tables import refuse_taken
+    from dpforest_duckdb.engine.predictions.new_tables import refuse_taken
     from dpforest_duckdb.model import store
     from dpforest_duckdb.scoring.publish import publish_sql
     from dpforest_duckdb.scoring.score_sql import added_names

@@ -11,7 +11,7 @@ from dpforest_duckdb.cli.output import emit, say
 from dpforest_duckdb.errors import DpforestError, UsageError
 
 if TYPE_CHECKING:
-    from dpforest_duckdb.engine.duckdb import DuckDBEngine
+    from dpforest_duckdb.engine.tables.engine import DuckDBEngine
     from dpforest_duckdb.scoring.score_sql import Scored
 
 

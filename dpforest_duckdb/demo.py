@@ -13,8 +13,8 @@ from typing import Any
 
 import duckdb
 
-from dpforest_duckdb.engine.connect import SPILL, open_database
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.connection.connect import SPILL, open_database
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.entries import Budget

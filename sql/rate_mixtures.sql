@@ -1,7 +1,7 @@
 -- Rate mixtures of models: each row gives each mixture up to {{ whole }} points, half of them if
 -- its class has the highest log-odds, and up to half for a small loss. Equal rows are rated once.
 -- inputs: the TEMP table of codes, the models' votes and their mixtures (see
--- dpforest_duckdb/engine/mixed_votes.py)
+-- dpforest_duckdb/engine/coded_rows/mixed_votes.py)
 -- outputs: the sum of points of each mixture; none if there are no rows
 -- reads private rows: yes
 WITH alike AS (

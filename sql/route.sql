@@ -1,5 +1,6 @@
 -- Move every row of a split node to the child that its code leads to; other rows stay.
--- inputs: the TEMP table of codes, the splits as constants (see dpforest_duckdb/engine/routing.py)
+-- inputs: the TEMP table of codes, the splits as constants (see
+-- dpforest_duckdb/engine/coded_rows/routing.py)
 -- outputs: a new table of codes; node_class = node * classes + class
 -- reads private rows: yes
 CREATE TEMP TABLE {{ made }} AS

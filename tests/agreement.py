@@ -6,7 +6,7 @@ import duckdb
 import numpy as np
 from models import bit_sets
 
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.scoring.score_sql import score_sql, share_names
 

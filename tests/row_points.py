@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from dpforest_duckdb.engine.base import POINTS
-from dpforest_duckdb.engine.exponentials import LOG_STEPS, ONE
+from dpforest_duckdb.engine.shared.exponentials import LOG_STEPS, ONE
 from dpforest_duckdb.tree import SCALE
 
 

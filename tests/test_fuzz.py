@@ -20,7 +20,7 @@ from sqlglot import expressions as parsed
 
 from dpforest_duckdb.domain.file import domain_from_mapping, domain_toml, load_domain
 from dpforest_duckdb.domain.types import VARCHAR
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.model.rules import rules

@@ -28,21 +28,15 @@ import dpforest_duckdb.sql
 from dpforest_duckdb import demo
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.table import TableInfo
-from dpforest_duckdb.engine import (
-    class_counts,
-    encoding,
-    gradients,
-    outcomes,
-    snapshot,
-    stored_rows,
-)
-from dpforest_duckdb.engine import rows as coded_rows
 from dpforest_duckdb.engine.base import Coding, Gradients, Splits
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.coded_rows import class_counts, encoding, gradients, stored_rows
+from dpforest_duckdb.engine.coded_rows import rows as coded_rows
 from dpforest_duckdb.engine.spark import added_votes as spark_votes
 from dpforest_duckdb.engine.spark import outcomes as spark_outcomes
 from dpforest_duckdb.engine.spark import rows as spark_rows
 from dpforest_duckdb.engine.spark import snapshot as spark_snapshot
+from dpforest_duckdb.engine.tables import outcomes, snapshot
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.ledger.accounts import NoAccount
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.unit import PrivacyUnit

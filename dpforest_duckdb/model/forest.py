@@ -11,12 +11,12 @@ from typing import Any, overload
 import duckdb
 
 from dpforest_duckdb.arguments import TEXT, optional, refuse_wrong_types
-from dpforest_duckdb.engine.duckdb import checked_connection
-from dpforest_duckdb.engine.frames import AnyFrame
-from dpforest_duckdb.engine.scores import predicted
+from dpforest_duckdb.engine.predictions.scores import predicted
+from dpforest_duckdb.engine.sources.frames import AnyFrame
 from dpforest_duckdb.engine.spark.scores import predicted as predicted_in_spark
 from dpforest_duckdb.engine.spark.steps import Frame as SparkFrame
 from dpforest_duckdb.engine.spark.steps import Session, is_session
+from dpforest_duckdb.engine.tables.engine import checked_connection
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.files import refuse_no_model, write_file
 from dpforest_duckdb.model.json_format import MAX_BYTES, from_json, to_json

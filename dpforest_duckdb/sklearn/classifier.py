@@ -18,13 +18,13 @@ from dpforest_duckdb.arrays import Floats
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.types import BIGINT
-from dpforest_duckdb.engine.casts import selected
-from dpforest_duckdb.engine.connect import MEMORY, open_database
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.engine.frames import Frame
-from dpforest_duckdb.engine.memory_database import GivenDatabase, MemoryDatabase
-from dpforest_duckdb.engine.read_types import categories_of
-from dpforest_duckdb.engine.sources import SourceEngine
+from dpforest_duckdb.engine.columns.casts import selected
+from dpforest_duckdb.engine.columns.read_types import categories_of
+from dpforest_duckdb.engine.connection.connect import MEMORY, open_database
+from dpforest_duckdb.engine.sources.engine import SourceEngine
+from dpforest_duckdb.engine.sources.frames import Frame
+from dpforest_duckdb.engine.sources.memory_database import GivenDatabase, MemoryDatabase
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import (
     BudgetError,
     DpforestError,

@@ -19,8 +19,8 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import domain_from_mapping, load_domain
 from dpforest_duckdb.domain.names import hint
 from dpforest_duckdb.domain.types import column_type
-from dpforest_duckdb.engine.frames import Frame
-from dpforest_duckdb.engine.written_values import plain_text
+from dpforest_duckdb.engine.columns.written_values import plain_text
+from dpforest_duckdb.engine.sources.frames import Frame
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.sklearn.inputs import Columns
 

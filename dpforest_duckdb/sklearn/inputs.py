@@ -20,9 +20,9 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
 )
 
 from dpforest_duckdb.domain.names import fold
-from dpforest_duckdb.engine.frame_columns import column_names, without_batch
-from dpforest_duckdb.engine.frames import is_frame
-from dpforest_duckdb.engine.written_values import is_whole, written_number
+from dpforest_duckdb.engine.columns.written_values import is_whole, written_number
+from dpforest_duckdb.engine.sources.frame_columns import column_names, without_batch
+from dpforest_duckdb.engine.sources.frames import is_frame
 
 # how scikit-learn quotes X, or its number of rows: in messages about complex numbers, about one
 # dimension, about lists of different lengths, and about no columns

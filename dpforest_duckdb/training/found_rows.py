@@ -15,14 +15,14 @@ from typing import ClassVar
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import ColumnType
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.engine.files import CsvFiles, ParquetFiles
-from dpforest_duckdb.engine.query_reads import read_tables, reads_files
-from dpforest_duckdb.engine.read_types import whole_number_remarks
-from dpforest_duckdb.engine.relations import Relation
-from dpforest_duckdb.engine.sources import SourceEngine, database_file
+from dpforest_duckdb.engine.columns.read_types import whole_number_remarks
+from dpforest_duckdb.engine.sources.engine import SourceEngine, database_file
+from dpforest_duckdb.engine.sources.files import CsvFiles, ParquetFiles
+from dpforest_duckdb.engine.sources.query_reads import read_tables, reads_files
+from dpforest_duckdb.engine.sources.relations import Relation
 from dpforest_duckdb.engine.spark.engine import SparkEngine
 from dpforest_duckdb.engine.spark.files import SparkFiles
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account, has_cap
 from dpforest_duckdb.ledger.accounts import AnyAccount, KeptAccount

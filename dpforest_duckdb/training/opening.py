@@ -14,16 +14,16 @@ import duckdb
 from dpforest_duckdb.arguments import TEXT, refuse_wrong_types
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Trace
-from dpforest_duckdb.engine.duckdb import DuckDBEngine, checked_connection
-from dpforest_duckdb.engine.files import folder_names, opened_files
-from dpforest_duckdb.engine.frames import AnyFrame, Frame, is_frame
-from dpforest_duckdb.engine.memory_database import NewDatabase
-from dpforest_duckdb.engine.query_reads import scanned_table
-from dpforest_duckdb.engine.relations import Relation
-from dpforest_duckdb.engine.sources import Source, SourceEngine
+from dpforest_duckdb.engine.sources.engine import Source, SourceEngine
+from dpforest_duckdb.engine.sources.files import folder_names, opened_files
+from dpforest_duckdb.engine.sources.frames import AnyFrame, Frame, is_frame
+from dpforest_duckdb.engine.sources.memory_database import NewDatabase
+from dpforest_duckdb.engine.sources.query_reads import scanned_table
+from dpforest_duckdb.engine.sources.relations import Relation
 from dpforest_duckdb.engine.spark.engine import SparkEngine
 from dpforest_duckdb.engine.spark.files import SparkFiles
 from dpforest_duckdb.engine.spark.steps import Session, is_session
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine, checked_connection
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.model import store

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from shell import dpforest, make, refused, state, train
 
-from dpforest_duckdb.engine.connect import open_database
+from dpforest_duckdb.engine.connection.connect import open_database
 
 
 def test_files_that_are_no_database(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def test_a_seed_is_refused_on_a_capped_table(db: Path) -> None:
 
 
 def test_a_run_past_the_cap_is_refused(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
+    from dpforest_duckdb.engine.tables.snapshot import DuckDBSnapshot
 
     dpforest("budget", "set", "--db", db, "--table", "visits", "--epsilon", "1.25")
     before = state(db)

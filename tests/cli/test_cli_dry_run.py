@@ -125,7 +125,7 @@ def test_domain_and_dry_run_name_no_table_of_the_user(
     db: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """DuckDB reports which tables a statement reads; functions of the catalogue are left out."""
-    from dpforest_duckdb.engine.duckdb import DuckDBEngine
+    from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 
     run_, read = DuckDBEngine.run, set()
 

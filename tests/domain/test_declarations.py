@@ -11,7 +11,7 @@ import pytest
 
 from dpforest_duckdb.domain.file import domain_toml, load_domain
 from dpforest_duckdb.engine.declarations import declared_columns, declared_domain
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
 
 DECLARED = """CREATE TABLE t (

@@ -9,7 +9,7 @@ import pytest
 from domain_mappings import mapping, numeric, small
 
 from dpforest_duckdb.domain.file import domain_toml, load_domain
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
 
 

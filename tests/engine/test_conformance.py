@@ -11,9 +11,9 @@ import pytest
 from engine_conformance import ROW, ROWS, Subject, bound, conforms
 from variants import some
 
-from dpforest_duckdb.engine import snapshot
 from dpforest_duckdb.engine.base import Coding
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.tables import snapshot
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
 
 # each of them would change a statement that found it; a table macro is written out whole

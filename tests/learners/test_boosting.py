@@ -17,7 +17,7 @@ from recorder import record
 from steps import counted
 
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.engine.rows import DuckDBRows
+from dpforest_duckdb.engine.coded_rows.rows import DuckDBRows
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners import boosting
 from dpforest_duckdb.learners import private_bins as medians

@@ -13,9 +13,9 @@ from steps import encode
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import Gradients
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.engine.exponentials import ONE
-from dpforest_duckdb.engine.rows import DuckDBRows
+from dpforest_duckdb.engine.coded_rows.rows import DuckDBRows
+from dpforest_duckdb.engine.shared.exponentials import ONE
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners.boosting import WHOLE, gradient_scale, random_trees, sensitivity
 from dpforest_duckdb.postprocess.voting import integer_votes, of_two

@@ -20,9 +20,9 @@ from steps import encode
 from dpforest_duckdb import prepare, train_many
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.engine.stored_rows import StoredRows
-from dpforest_duckdb.engine.temp_space import KEPT_TABLES
+from dpforest_duckdb.engine.coded_rows.stored_rows import StoredRows
+from dpforest_duckdb.engine.connection.temp_space import KEPT_TABLES
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.learners import candidate_bins, informative_tables
 from dpforest_duckdb.learners.candidate_bins import (
     GRID,

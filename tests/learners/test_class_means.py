@@ -17,7 +17,7 @@ from recorder import NoNoise
 from variants import some
 
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.learners import class_means
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.postprocess.discriminant import discriminant

@@ -17,7 +17,7 @@ from steps import encode
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.learners import class_means
 from dpforest_duckdb.learners.boosting import BOOSTING
 from dpforest_duckdb.learners.class_means import class_sums, product_sums, square_sums

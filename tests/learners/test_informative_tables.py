@@ -17,7 +17,7 @@ from steps import encode, spending
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 from dpforest_duckdb.engine.base import CodedRows
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.learners import informative_tables
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.learners.informative_tables import (

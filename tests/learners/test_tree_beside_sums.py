@@ -17,7 +17,7 @@ from steps import encode
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 from dpforest_duckdb.engine.base import MIXTURE_PARTS, POINTS
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners.boosting import random_trees
 from dpforest_duckdb.learners.mixtures import RATED_ROWS, draw_mixture, one_in

@@ -17,8 +17,8 @@ from shell import dpforest, make
 from steps import charge
 
 from dpforest_duckdb.domain.table import TableInfo
-from dpforest_duckdb.engine.connect import open_database
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.connection.connect import open_database
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.anchor import Home

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 from steps import charge
 
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import BudgetError
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.privacy.unit import PrivacyUnit
@@ -20,7 +20,7 @@ ROW = PrivacyUnit("row")
 THREADS = 4
 READER = """
 import sys, duckdb
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.entries import Charge
 from dpforest_duckdb.privacy.unit import PrivacyUnit

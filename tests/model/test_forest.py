@@ -17,7 +17,7 @@ from models import forest_of
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.file import load_domain
 from dpforest_duckdb.domain.types import INTEGER, VARCHAR
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning, UsageError
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest, load_forest

@@ -13,7 +13,7 @@ from steps import encode
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, VARCHAR
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners import class_means
 from dpforest_duckdb.postprocess.discriminant import Moments, discriminant, noise_of_log_odds

@@ -17,8 +17,8 @@ from typing import Any
 from shell import make, query, train
 
 from dpforest_duckdb.cli import main
-from dpforest_duckdb.engine.connect import open_database
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.connection.connect import open_database
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.model.forest import load_forest
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.training.prepare import prepare

@@ -26,12 +26,13 @@ import numpy as np
 import pytest
 
 from dpforest_duckdb.domain.table import TableInfo
-from dpforest_duckdb.engine import encoding, snapshot
-from dpforest_duckdb.engine import rows as coded_rows
 from dpforest_duckdb.engine.base import DeclaredColumn, Gradients
-from dpforest_duckdb.engine.duckdb import DuckDBComment, DuckDBEngine
-from dpforest_duckdb.engine.rows import DuckDBRows
-from dpforest_duckdb.engine.statements import Statements
+from dpforest_duckdb.engine.coded_rows import encoding
+from dpforest_duckdb.engine.coded_rows import rows as coded_rows
+from dpforest_duckdb.engine.coded_rows.rows import DuckDBRows
+from dpforest_duckdb.engine.connection.statements import Statements
+from dpforest_duckdb.engine.tables import snapshot
+from dpforest_duckdb.engine.tables.engine import DuckDBComment, DuckDBEngine
 from dpforest_duckdb.learners import (
     boosting,
     candidate_bins,

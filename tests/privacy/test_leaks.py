@@ -22,7 +22,7 @@ import pytest
 from variants import some
 
 from dpforest_duckdb.domain.file import domain_from_mapping
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning, PlainSpillWarning
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.run import Run

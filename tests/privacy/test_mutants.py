@@ -35,9 +35,10 @@ CAUGHT_BY = {
     "_nearly_reached",
     "empty_cells_without_noise": "privacy/test_noise.py::test_empty_cells_have_noise_too",
     "noise_used_twice": "privacy/test_noise.py::test_every_release_has_noise_of_its_own",
-    "trees_by_position": "engine/test_engine_routing.py::test_equal_rows_share_a_tree",
+    "trees_by_position": "engine/coded_rows/test_engine_routing.py::test_equal_rows_share_a_tree",
     "debit_after": "training/test_training.py::test_the_whole_cost_is_debited_before_a_row_is_read",
-    "unit_bound_ignored": "engine/test_engine_units.py::test_rows_per_unit_are_bounded_in_sql",
+    "unit_bound_ignored": "engine/coded_rows/test_engine_units.py"
+    "::test_rows_per_unit_are_bounded_in_sql",
     "noisy_n_as_sensitivity": "splits/test_split_draws.py::test_sensitivities_are_those_that_were"
     "_proved[dpdf]",
     "domain_from_rows": "training/test_training.py::test_the_domain_does_not_rest_on_the_rows",

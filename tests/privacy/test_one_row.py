@@ -22,7 +22,7 @@ from variants import some
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import BOOLEAN, column_type
 from dpforest_duckdb.engine.base import Coding
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.privacy.unit import PrivacyUnit

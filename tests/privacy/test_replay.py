@@ -27,7 +27,7 @@ from dpforest_duckdb.arrays import Integers, Mask
 from dpforest_duckdb.audit.recipes import release_uncapped
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.base import Coding
-from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
+from dpforest_duckdb.engine.tables.snapshot import DuckDBSnapshot
 from dpforest_duckdb.learners import boosting, specialisation
 from dpforest_duckdb.privacy import selection
 from dpforest_duckdb.privacy.accountant import Accountant

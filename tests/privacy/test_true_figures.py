@@ -21,7 +21,7 @@ import pytest
 from variants import some
 
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.engine.rows import DuckDBRows
+from dpforest_duckdb.engine.coded_rows.rows import DuckDBRows
 from dpforest_duckdb.learners.private_bins import on_the_grid
 from dpforest_duckdb.privacy.bits import SeededBits
 from dpforest_duckdb.privacy.randomness import Randomness

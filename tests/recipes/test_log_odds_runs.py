@@ -16,7 +16,7 @@ from steps import adapted, spending
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, VARCHAR
-from dpforest_duckdb.engine.rows import DuckDBRows
+from dpforest_duckdb.engine.coded_rows.rows import DuckDBRows
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.accountant import Accountant

@@ -10,7 +10,7 @@ from models import bit_sets, forest_of, groups_of_one, one_split, two_attributes
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR, column_type
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest

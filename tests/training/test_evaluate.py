@@ -16,8 +16,8 @@ from variants import some
 
 import dpforest_duckdb
 from dpforest_duckdb.domain.table import TableInfo
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
+from dpforest_duckdb.engine.tables.snapshot import DuckDBSnapshot
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.book import Ledger

@@ -16,9 +16,9 @@ from visits import DDL, ready, visits
 
 import dpforest_duckdb
 from dpforest_duckdb import BudgetError, DpforestError, prepare, train
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
-from dpforest_duckdb.engine.stored_rows import StoredRows
+from dpforest_duckdb.engine.coded_rows.stored_rows import StoredRows
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
+from dpforest_duckdb.engine.tables.snapshot import DuckDBSnapshot
 from dpforest_duckdb.errors import NotPrivateWarning, PublicFactWarning
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.model import store

@@ -19,10 +19,10 @@ from visits import ready, visits
 
 import dpforest_duckdb
 from dpforest_duckdb import DpforestError, prepare, stored_forest
-from dpforest_duckdb.engine.connect import open_database
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.engine.models import DuckDBModels
-from dpforest_duckdb.engine.rows import DuckDBRows
+from dpforest_duckdb.engine.coded_rows.rows import DuckDBRows
+from dpforest_duckdb.engine.connection.connect import open_database
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
+from dpforest_duckdb.engine.tables.models import DuckDBModels
 from dpforest_duckdb.ledger.entries import Closing
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import load_forest
@@ -58,7 +58,7 @@ def test_ctrl_c_in_an_open_transaction_is_still_ctrl_c(
 KILLED = """
 import os, signal, duckdb, sys
 from dpforest_duckdb import prepare
-from dpforest_duckdb.engine.connect import open_database
+from dpforest_duckdb.engine.connection.connect import open_database
 with open_database(sys.argv[1]) as con:
     run = prepare(con, "visits", target="ill", epsilon=1, recipe="dpdf", name="risk")
     run.execute(lambda m: os.kill(os.getpid(), signal.SIGKILL) if sys.argv[2] in m else None)

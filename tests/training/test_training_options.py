@@ -16,7 +16,7 @@ from visits import ready, visits
 
 import dpforest_duckdb
 from dpforest_duckdb import DpforestError, UsageError
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import PublicFactWarning
 from dpforest_duckdb.ledger.accounts import NoAccount, ruled_out
 from dpforest_duckdb.model.forest import Forest

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.engine.grids import scores_of
+from dpforest_duckdb.engine.shared.grids import scores_of
 from dpforest_duckdb.engine.spark.layout import Layout
 from dpforest_duckdb.engine.spark.leaves import Leaves
 from dpforest_duckdb.scoring.codes import SparkCodes

@@ -13,10 +13,10 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import NO_VALUES, column_type
 from dpforest_duckdb.engine.base import DeclaredColumn, Trace
-from dpforest_duckdb.engine.connect import MEMORY, open_database
-from dpforest_duckdb.engine.files import footers, plain_name
-from dpforest_duckdb.engine.memory_database import MemoryDatabase
-from dpforest_duckdb.engine.read_types import read_as
+from dpforest_duckdb.engine.columns.read_types import read_as
+from dpforest_duckdb.engine.connection.connect import MEMORY, open_database
+from dpforest_duckdb.engine.sources.files import footers, plain_name
+from dpforest_duckdb.engine.sources.memory_database import MemoryDatabase
 from dpforest_duckdb.engine.spark.engine import (
     SPARK_NAMES,
     SparkEngine,

@@ -1,7 +1,7 @@
 """Where a coded row has its codes: the bits of a few BIGINT columns, in blocks of attributes.
 
-The blocks are those of DuckDB's coded rows (see `dpforest_duckdb.engine.packing`). A block's joint
-code is counted, and looked up, as one number.
+The blocks are those of DuckDB's coded rows (see `dpforest_duckdb.engine.shared.packing`). A block's
+joint code is counted, and looked up, as one number.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers, Mask
-from dpforest_duckdb.engine.packing import Place, blocks
+from dpforest_duckdb.engine.shared.packing import Place, blocks
 from dpforest_duckdb.sql import Sql
 
 

@@ -10,7 +10,7 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Outcomes
-from dpforest_duckdb.engine.comparisons import (
+from dpforest_duckdb.engine.shared.comparisons import (
     compared,
     free_prefix,
     outcome_grid,

@@ -24,9 +24,9 @@ from dpforest_duckdb.engine.base import (
     Gradients,
     Splits,
 )
-from dpforest_duckdb.engine.copies import Copies
-from dpforest_duckdb.engine.exponentials import Column, Shares
-from dpforest_duckdb.engine.grids import (
+from dpforest_duckdb.engine.shared.copies import Copies
+from dpforest_duckdb.engine.shared.exponentials import Column, Shares
+from dpforest_duckdb.engine.shared.grids import (
     by_tree,
     dense,
     in_dimensions,
@@ -34,8 +34,8 @@ from dpforest_duckdb.engine.grids import (
     scores_of,
     symmetric,
 )
-from dpforest_duckdb.engine.mixture_points import MixturePoints
-from dpforest_duckdb.engine.siblings import Siblings
+from dpforest_duckdb.engine.shared.mixture_points import MixturePoints
+from dpforest_duckdb.engine.shared.siblings import Siblings
 from dpforest_duckdb.engine.spark.added_votes import AddedVotes
 from dpforest_duckdb.engine.spark.layout import Layout
 from dpforest_duckdb.engine.spark.leaves import Leaves

@@ -31,9 +31,9 @@ from dpforest_duckdb import DpforestError, prepare
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.domain.types import BIGINT, DOUBLE, VARCHAR
-from dpforest_duckdb.engine import files
 from dpforest_duckdb.engine.base import Coding
-from dpforest_duckdb.engine.files import matched
+from dpforest_duckdb.engine.sources import files
+from dpforest_duckdb.engine.sources.files import matched
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.privacy.amounts import NANO

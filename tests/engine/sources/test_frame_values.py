@@ -33,8 +33,8 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.domain.types import BIGINT, DOUBLE, VARCHAR, column_type
 from dpforest_duckdb.engine.base import Coding
-from dpforest_duckdb.engine.casts import plain_text_sql, shortest
-from dpforest_duckdb.engine.written_values import LEAST_FLOAT, plain_text, shortest_number
+from dpforest_duckdb.engine.columns.casts import plain_text_sql, shortest
+from dpforest_duckdb.engine.columns.written_values import LEAST_FLOAT, plain_text, shortest_number
 from dpforest_duckdb.errors import PublicFactWarning
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.sql import Sql

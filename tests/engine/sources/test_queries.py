@@ -15,8 +15,8 @@ from dpforest_duckdb import BudgetError, DpforestError, UsageError, evaluate, pr
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import BIGINT
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.engine.sources import SourceEngine
+from dpforest_duckdb.engine.sources.engine import SourceEngine
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.privacy.amounts import NANO

@@ -17,7 +17,7 @@ from spark_tables import PAIR, added, made, pairs
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
-from dpforest_duckdb.engine.exponentials import ONE, exponential, logarithm
+from dpforest_duckdb.engine.shared.exponentials import ONE, exponential, logarithm
 from dpforest_duckdb.engine.spark.engine import SparkEngine
 from dpforest_duckdb.engine.spark.layout import Layout
 from dpforest_duckdb.engine.spark.leaves import BITS, Leaves

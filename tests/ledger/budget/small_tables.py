@@ -8,7 +8,7 @@ import duckdb
 from steps import charge
 
 from dpforest_duckdb import prepare
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.unit import PrivacyUnit

@@ -15,8 +15,8 @@ from small_tables import ROW, account, fill, ready
 from dpforest_duckdb import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.audit.recipes import release_uncapped
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
-from dpforest_duckdb.engine.snapshot import DuckDBSnapshot
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
+from dpforest_duckdb.engine.tables.snapshot import DuckDBSnapshot
 from dpforest_duckdb.errors import UnrecordedWarning
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.accounts import NoAccount

@@ -9,7 +9,7 @@ import pytest
 from small_tables import ROW, account, fill, ready, spend
 
 from dpforest_duckdb import BudgetError, DpforestError
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.privacy.amounts import NANO
 

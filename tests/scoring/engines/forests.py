@@ -31,7 +31,7 @@ from dpforest_duckdb.domain.types import (
     ColumnType,
     column_type,
 )
-from dpforest_duckdb.engine.duckdb import DuckDBEngine
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.scoring.dialects import dialect

@@ -1,0 +1,206 @@
+"""The GROUP BYs that count coded rows in DuckDB by node, value and class."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from itertools import pairwise, starmap
+from types import SimpleNamespace
+
+import numpy as np
+
+from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.engine.base import Splits
+from dpforest_duckdb.engine.coded_rows.leaves import entry
+from dpforest_duckdb.engine.coded_rows.same_nodes import SameNodes
+from dpforest_duckdb.engine.coded_rows.stored_rows import StoredRows
+from dpforest_duckdb.engine.connection.temp_space import groups_at_once
+from dpforest_duckdb.engine.shared.grids import dense
+from dpforest_duckdb.engine.shared.packing import MAX_COUNTED, Block
+from dpforest_duckdb.engine.shared.siblings import Siblings
+from dpforest_duckdb.sql import Sql, comment, render
+
+FEW_ROWS = 2**14  # up to about so many are counted by one GROUP BY for all attributes
+
+
+class ClassCounts:
+    """Counts stored rows, each group of equal nodes once.
+
+    The counts of a depth stay in memory until the next depth is counted, where one child of each
+    split follows by subtraction.
+    """
+
+    def __init__(self, stored: StoredRows) -> None:
+        self._stored = stored
+        self._few = False
+        self._at_roots: dict[tuple[int, int], list[Integers]] = {}  # by first node and nodes
+        copies = len(stored.node_classes)
+        self._siblings = Siblings(stored.domain.cells)
+        self._same_nodes = SameNodes(stored.domain.cells, copies if copies > 1 else 0)
+
+    def of_same_codes(self, stored: StoredRows, likely_rows: int) -> ClassCounts:
+        """Those of the same rows at their roots, by the statement for `likely_rows`."""
+        other = ClassCounts(stored)
+        other._at_roots, other._few = self._at_roots, 0 < likely_rows <= FEW_ROWS
+        return other
+
+    def follow(self, splits: Splits) -> None:
+        """Note the splits by which the rows were routed."""
+        if len(self._stored.node_classes) > 1:
+            self._same_nodes.follow(splits)
+        self._siblings.follow(splits)
+
+    def forget(self) -> None:
+        self._siblings.forget()
+
+    def by_value(self, first: int, nodes: int) -> list[Integers]:
+        """See `CodedRows.count_classes`."""
+        if self._stored.routed:
+            counts = self._of_nodes(first, nodes)
+        else:
+            copies = self._stored.copies
+            nodes = copies.nodes(nodes)
+            if (first, nodes) not in self._at_roots:
+                self._at_roots[first, nodes] = self._of_nodes(first, nodes)
+            counts = list(map(copies.of_all, self._at_roots[first, nodes]))
+        self._siblings.fill(counts, first)
+        return counts
+
+    def by_node(self, first: int, nodes: int) -> Integers:
+        """See `CodedRows.count_leaves`."""
+        stored = self._stored
+        sql = render(
+            "count_leaves",
+            node_classes=[
+                SimpleNamespace(column=node_class, codes=stored.counted_codes(node_class))
+                for node_class in stored.counted
+            ],
+            first=first * stored.classes,
+        )
+        found = stored.run(sql, step="count_leaves", fetch="fetchnumpy")
+        node, label = np.divmod(np.asarray(found["node_class"], np.int64), stored.classes)
+        shape = (stored.copies.nodes(nodes), stored.classes)
+        return stored.copies.of_all(dense([node - first, label], found["rows"], shape))
+
+    def by_pair(self, attribute: int, bins: Sequence[int]) -> list[Integers]:
+        """See `CodedRows.count_pairs`."""
+        stored = self._stored
+        number = entry(stored.layout.code_of(attribute), bins)
+        label = f"{stored.node_classes[0]} % {stored.classes}"
+        pair, words = stored.ident("pair"), ", ".join(stored.layout.words)
+        rows = (
+            f"SELECT {words}, ({number}) * {stored.classes} + {label} AS {pair} FROM {stored.codes}"
+        )
+        return self._grids(0, max(bins) + 1, [pair], [], step="count_pairs", pairs=Sql(f"({rows})"))
+
+    def _of_nodes(self, first: int, nodes: int) -> list[Integers]:
+        """The counts of nodes, without those of children that follow by subtraction."""
+        stored = self._stored
+        counted = self._siblings.counted(first, nodes)
+        same = self._same_nodes.pairs(counted.tolist() if stored.routed else [])
+        some = len(counted) - len(same) < nodes
+        wanted = np.setdiff1d(counted, same[:, 0]).tolist() if some else []
+        columns = [
+            column
+            for column, held in zip(stored.counted, stored.open, strict=False)
+            if not wanted or not held.isdisjoint(wanted)
+        ]
+        counts = [np.zeros((nodes, size, stored.classes), np.int64) for size in stored.domain.cells]
+        for start in range(0, len(columns), MAX_COUNTED):
+            node_classes = columns[start : start + MAX_COUNTED]
+            for whole, part in zip(
+                counts, self._grids(first, nodes, node_classes, wanted), strict=True
+            ):
+                whole += part
+        for whole in counts:
+            whole[same[:, 0] - first] = whole[same[:, 1] - first]
+        return counts
+
+    @functools.cached_property
+    def _groups_at_once(self) -> int:
+        """How many GROUP BYs of one statement fit into memory."""
+        cursor = self._stored.cursor
+        found: int = self._stored.statements.call(lambda: groups_at_once(cursor), on=cursor)
+        return found
+
+    def _grids(
+        self,
+        first: int,
+        nodes: int,
+        node_classes: Sequence[Sql],
+        wanted: Sequence[int],
+        *,
+        step: str = "count_classes",
+        pairs: Sql | None = None,
+    ) -> list[Integers]:
+        """The counts by some node_class columns; of the `wanted` nodes only, if any are named.
+
+        `pairs` are rows with another column in place of node_class.
+        """
+        classes = self._stored.classes
+        parts = [
+            part for block in self._stored.layout.blocks for part in block.parts(nodes, classes)
+        ]
+        at_once = max(1, self._groups_at_once // len(node_classes))
+        counts: list[Integers] = []
+        for start in range(0, len(parts), at_once):
+            some = parts[start : start + at_once]
+            found = self._groups(some, first, node_classes, wanted, step, pairs)
+            order = np.argsort(found["block"], kind="stable")
+            ends = np.searchsorted(found["block"][order], range(len(some) + 1))
+            code, node_class, rows = (
+                np.asarray(found[of], dtype=np.int64)[order]
+                for of in ("value", "node_class", "rows")
+            )
+            node_class -= first * classes
+            for block, mine in zip(some, starmap(slice, pairwise(ends)), strict=True):
+                counts += block.marginals(code[mine], node_class[mine], rows[mine], nodes, classes)
+        return counts
+
+    def _groups(
+        self,
+        parts: Sequence[Block],
+        first: int,
+        node_classes: Sequence[Sql],
+        wanted: Sequence[int],
+        step: str,
+        pairs: Sql | None,
+    ) -> Mapping[str, Integers]:
+        """The groups of rows with the same node_class and code, for some blocks."""
+        stored = self._stored
+        sql = render(
+            "count_few" if self._few else "count_classes",
+            materialized=bool(wanted or pairs) or stored.tests_splits,
+            words=stored.layout.words,
+            blocks=[
+                SimpleNamespace(
+                    index=i, code=stored.layout.code(block.place), names=self._names(block)
+                )
+                for i, block in enumerate(parts)
+            ],
+            node_classes=[
+                SimpleNamespace(
+                    column=node_class,
+                    codes=pairs or stored.counted_codes(node_class),
+                    rows=stored.ident(f"rows{copy}"),
+                )
+                for copy, node_class in enumerate(node_classes)
+            ],
+            node_class_type=stored.node_class_type,
+            wanted=wanted and self._node_classes_of(wanted),
+            values=max(block.size for block in parts),
+            first=first * stored.classes,
+        )
+        found: Mapping[str, Integers] = stored.run(sql, step=step, fetch="fetchnumpy")
+        return found
+
+    def _names(self, block: Block) -> Sql:
+        """The names of the attributes whose codes a block holds, for people who read the SQL."""
+        attributes = self._stored.domain.attributes
+        return comment(", ".join(attributes[number].name for number in block.attributes))
+
+    def _node_classes_of(self, nodes: Sequence[int]) -> Sql:
+        labels = range(self._stored.classes)
+        return self._stored.statements.dialect.column(
+            node * self._stored.classes + label for node in nodes for label in labels
+        )

@@ -1,0 +1,264 @@
+"""The coded rows of a run in a TEMP table of DuckDB: stored, and moved from node to node."""
+
+from __future__ import annotations
+
+import functools
+import secrets
+from collections.abc import Collection, Sequence
+from types import SimpleNamespace
+
+import duckdb
+import numpy as np
+
+from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.table import TableInfo
+from dpforest_duckdb.engine.base import Coding, Splits
+from dpforest_duckdb.engine.coded_rows.encoding import Encoding
+from dpforest_duckdb.engine.coded_rows.layout import Layout
+from dpforest_duckdb.engine.coded_rows.leaves import at_leaf
+from dpforest_duckdb.engine.coded_rows.routing import Moves, moved
+from dpforest_duckdb.engine.connection.statements import Statements
+from dpforest_duckdb.engine.shared.copies import Copies
+from dpforest_duckdb.scoring.codes import unsigned
+from dpforest_duckdb.sql import Sql, render
+from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree
+
+MAX_JOINS = 32  # in one statement: planning takes time for each join, and DuckDB nests at most 1000
+MAX_TESTS = 7  # first splits of a tree that each statement tests again; with more, rows are moved
+
+
+class StoredRows:
+    """Packed codes and a node_class for each tree, in a table. Each change writes a new table.
+
+    The node_class of a row is its node times the number of classes, plus its class. DuckDB knows
+    the range of this single narrow key, so it groups by an array index; two keys would be hashed.
+    """
+
+    def __init__(
+        self,
+        statements: Statements,
+        cursor: duckdb.DuckDBPyConnection,
+        domain: Domain,
+        copies: int,
+    ) -> None:
+        self.statements = statements
+        self.cursor = cursor
+        self.run = functools.partial(statements.run, on=cursor)
+        self.ident = statements.dialect.ident
+        self.domain = domain
+        self.classes = len(domain.classes)
+        self.layout = Layout(domain.cells, self.classes, self.ident)
+        self.node_classes = [self.ident(f"node_class{copy}") for copy in range(copies)]
+        self.node_class_type = unsigned(copies * self.classes)
+        # for each node_class column, the nodes that may hold rows
+        self.open = [{copy} for copy in range(copies)]
+        self._roots = 1  # the trees that share a node_class column
+        self._name = f"dpforest_{secrets.token_hex(6)}"
+        self._coded = self.ident("temp", "main", f"{self._name}_0")
+        self._owned = True
+        self._version = 0
+        self._restarted = False
+        self._first_splits: Tree | None = None  # that every statement tests, as no row was moved
+
+    def with_same_codes(self, copies: int, *, owned: bool = False) -> StoredRows:
+        """The same rows at their roots.
+
+        If the coded table is `owned`, it is dropped with them; then the rows here must not be used
+        any more.
+        """
+        other = StoredRows(self.statements, self.cursor, self.domain, copies)
+        other._coded, other._owned = self._coded, owned
+        other._name = self._name if owned else other._name
+        if copies == 1:  # else the node_classes are computed again
+            other.node_class_type = self.node_class_type
+            other._roots, other.open = self._roots, [set(range(self._roots))]
+        return other
+
+    def at_roots(self, copies: int) -> StoredRows:
+        """The same rows as they are now, at the roots of `copies` trees whatever their nodes."""
+        other = self.with_same_codes(copies)
+        other._coded, other._restarted = self.codes, True
+        other._roots, other.open = 1, [{copy} for copy in range(copies)]
+        return other
+
+    @property
+    def codes(self) -> Sql:
+        """The table: codes, stored node_classes, and what `replace` added."""
+        return self._named(self._version)
+
+    def _named(self, version: int) -> Sql:
+        if not version:
+            return self._coded
+        return self.ident("temp", "main", f"{self._name}_{version}")
+
+    def encode(self, table: TableInfo, coding: Coding) -> None:
+        """Make the table."""
+        self.node_class_type = unsigned(coding.trees * self.classes)
+        if coding.parts > 1:
+            self._roots, self.open = coding.parts, [set(range(coding.parts))]
+        encoding = Encoding(
+            coding=coding,
+            statements=self.statements,
+            layout=self.layout,
+            name=self._name,
+            node_class=self.node_classes[0],
+            node_class_type=self.node_class_type,
+        )
+        # the salt is a parameter, so that it is not in the statements that are shown
+        # (looking for $salt in the SQL is no test for its use: a column's name may contain it)
+        by_unit = not coding.unit.is_row
+        needs_salt = by_unit or coding.parts > 1 or coding.sample == "bootstrap"
+        values = {"salt": coding.salt} if needs_salt else None
+        self.run(encoding.sql(self.codes, table), values, step="encode")
+
+    @property
+    def with_node_classes(self) -> Sql:
+        """The coded rows with all node_class columns."""
+        return self._with(self.node_classes)
+
+    def _with(self, columns: Collection[Sql]) -> Sql:
+        """The coded rows with some node_class columns.
+
+        Until rows are moved, only the first column is stored, because every tree starts with the
+        same rows. Each statement then computes the others, and tests the first splits.
+        """
+        first = self._first_splits
+        stored = len(self.node_classes) == 1 and not self._restarted and first is None
+        if self._version or stored:
+            return self.codes
+        label = self.node_classes[0]
+        if self._restarted:
+            label = Sql(f"{label} % {self.classes}")
+        label = Sql(f"CAST({label} AS BIGINT)")  # its type may be too narrow for the sum
+        classes, node_classes = self.classes, ""
+        for copy, node_class in enumerate(self.node_classes):
+            if node_class not in columns:
+                continue
+            root = Sql(copy * classes)
+            if first is not None:
+                root = at_leaf(self.layout, first, range(0, first.nodes * classes, classes), copy)
+            node_classes += f", CAST({root} + {label} AS {self.node_class_type}) AS {node_class}"
+        return Sql(f"(SELECT {', '.join(self.layout.words)}{node_classes} FROM {self.codes})")
+
+    @property
+    def tests_splits(self) -> bool:
+        """Whether every statement tests the first splits to find the nodes of rows."""
+        return self._first_splits is not None
+
+    @property
+    def routed(self) -> bool:
+        """Whether the trees may have rows in different nodes."""
+        return self._version > 0 or self.tests_splits
+
+    @property
+    def copies(self) -> Copies:
+        """Which of the trees are counted."""
+        return Copies(len(self.node_classes), self.routed)
+
+    @property
+    def counted(self) -> list[Sql]:
+        """The node_class columns to count."""
+        return self.node_classes[: self.copies.counted]
+
+    def counted_codes(self, node_class: Sql) -> Sql:
+        """The coded rows with one node_class column; a statement has a SELECT for each column."""
+        return self._with([node_class]) if self.routed else self.codes
+
+    def route(self, splits: Splits, nodes: int) -> None:
+        """See `CodedRows.route`."""
+        first = self._with_first(splits, nodes)
+        if first is None:
+            moves = self._moves(splits)
+            joined = any(move.figures for move in moves)
+            step = MAX_JOINS if joined else len(moves)
+            for start in range(0, len(moves), step):
+                self._route(moves[start : start + step], nodes)
+        self._first_splits = first
+        self._follow(splits)
+        self.node_class_type = unsigned(nodes * self.classes)
+
+    def _with_first(self, splits: Splits, nodes: int) -> Tree | None:
+        """The splits of all trees so far and these ones, as one array of nodes.
+
+        None if every statement would have to test too many splits, if rows were moved already, or
+        if several trees share a node_class column.
+        """
+        before = self._first_splits
+        made = len(splits.node) + (0 if before is None else int((before.kind != LEAF).sum()))
+        alone = len(self.node_classes) == 1 and self._roots > 1
+        if self._version or alone or made > MAX_TESTS * len(self.node_classes):
+            return None
+
+        def column(name: str, empty: int) -> Integers:
+            values = np.full(nodes, empty, dtype=np.int64)
+            if before is not None:
+                values[: before.nodes] = getattr(before, name)
+            values[list(splits.node)] = getattr(splits, name)
+            return values
+
+        return Tree(
+            kind=column("kind", LEAF),
+            attribute=column("attribute", -1),
+            cell=column("cell", 0),
+            first=column("first", -1),
+            counts=None,
+            votes=np.zeros((nodes, self.classes), np.int64),
+        )
+
+    def _moves(self, splits: Splits) -> list[SimpleNamespace]:
+        """How the rows move in each node_class column in which a node is split."""
+        words = [Sql(f"c.{word}") for word in self.layout.words]
+        found = []
+        for copy, node_class in enumerate(self.node_classes):
+            mine = [i for i, node in enumerate(splits.node) if node in self.open[copy]]
+            if not mine:
+                continue
+            others = self.open[copy].difference(splits.node[i] for i in mine)
+            move = moved(
+                Moves.of(splits, mine, self.layout.places, self.classes),
+                node_class,
+                np.array(sorted(others), dtype=np.int64),
+                table=self.ident(f"splits{copy}"),
+                words=words,
+                classes=self.classes,
+            )
+            found.append(move)
+        return found
+
+    def _follow(self, splits: Splits) -> None:
+        """Note which nodes may hold rows after the splits."""
+        for i, node in enumerate(splits.node):
+            multiway = splits.kind[i] == MULTIWAY
+            arity = self.domain.cells[splits.attribute[i]] if multiway else 2
+            for nodes in self.open:
+                if node in nodes:
+                    nodes.remove(node)
+                    nodes.update(range(splits.first[i], splits.first[i] + arity))
+
+    def _route(self, moves: Sequence[SimpleNamespace], nodes: int) -> None:
+        """Move the rows in some of the node_classes; the other node_classes stay the same."""
+        moving = {move.column for move in moves}
+        self.replace(
+            "route",
+            codes=self.with_node_classes,
+            columns=[*self.layout.words, *(n for n in self.node_classes if n not in moving)],
+            moves=moves,
+            type=unsigned(nodes * self.classes),
+        )
+
+    def replace(self, step: str, **values: object) -> None:
+        """Run the template `step`, which makes the next table `made`, and drop the present one."""
+        self.run(render(step, made=self._named(self._version + 1), **values), step=step)
+        self._version += 1
+        self._first_splits = None
+        self._drop(self._version - 1)
+
+    def drop(self) -> None:
+        # also the versions before and after: Ctrl-C may have stopped a run between two statements
+        for version in range(max(0, self._version - 1), self._version + 2):
+            self._drop(version)
+
+    def _drop(self, version: int) -> None:
+        if version or self._owned:
+            self.run(f"DROP TABLE IF EXISTS {self._named(version)}")

@@ -1,0 +1,1 @@
+"""How columns are read whose types no table declares."""

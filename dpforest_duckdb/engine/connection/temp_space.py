@@ -1,0 +1,105 @@
+"""The memory and temporary disk that DuckDB may need for a run, and what is available."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import duckdb
+
+from dpforest_duckdb.domain.types import ColumnType
+from dpforest_duckdb.engine.base import CodedTable, StoredRow
+from dpforest_duckdb.engine.shared.packing import MAX_COUNTED, blocks
+
+_UNITS = {unit: 2 ** (10 * n) for n, unit in enumerate(("bytes", *(f"{p}iB" for p in "KMGTPE")))}
+_SIZE = re.compile(r"([\d.]+) ?(bytes|[KMGTPE]iB)")
+_WORD, _NODE_CLASS = 10, 6  # bytes of a value of 8 and of 4, at most: blocks are not quite full
+KEPT_TABLES = 8  # coded tables that runs may share: more than one run needs at a time
+_GROUPS = 4 * 2**20  # bytes that a GROUP BY needs in memory for each thread
+_BASE = 2**25  # bytes of memory that are not for rows
+_MERGED = 2**22  # bytes: times threads and bytes to sort, at most the square of the memory
+_SORTED = 2  # the most times that a sort holds its rows
+_UNIT, _TEXT = 20, 80  # bytes of a privacy unit, and of a text of 64 bytes as one, at most
+
+
+def bytes_of_a_row(stored: StoredRow) -> int:
+    """The most bytes of a row: packed codes, node_class columns and scores.
+
+    DuckDB frees no coded table before the rows are coded for the last time. Making one of them
+    sorts its rows by privacy unit or tree, or stores those that they are drawn from; counting and
+    routing copy its rows. Then there is the last table alone. Routing copies it whole, and counting
+    copies its codes for some trees at once. Runs `before` leave at most
+    KEPT_TABLES of their tables. Texts of more than 64 bytes as privacy units need more, which is
+    not counted.
+    """
+    tables, columns = stored.tables, stored.node_columns
+    coded = list(map(_coded, tables))
+    made = [_making(table, stored.unit) for table in tables]
+    grown = tables[-1].rows * (_words(tables[-1]) + _WORD * stored.scores + _NODE_CLASS * columns)
+    routed = sum(t.routed * (_coded(t) + t.rows * _NODE_CLASS * columns) for t in tables)
+    counted = min(columns, MAX_COUNTED) * coded[-1]
+    alone = max(sum(coded) + routed + max(coded + made), grown + max(grown, counted))
+    return alone + sum(sorted(map(_coded, stored.before))[-KEPT_TABLES:])
+
+
+def _making(table: CodedTable, unit: ColumnType | None) -> int:
+    """The most bytes of a row while it is coded, besides the table itself."""
+    words, sorted_, held = _words(table), 0, 0
+    if unit is not None:
+        held = _TEXT if unit.long else _UNIT
+        # codes and class are kept, and sorted by after the unit and a hash
+        sorted_ += 2 * (words + _WORD) + held + _WORD
+    if table.by_tree:
+        sorted_ += table.rows * (words + 2 * _NODE_CLASS) + held
+    # the rows that are drawn from are stored, and hashed
+    return _SORTED * sorted_ + 4 * table.numbered * (words + held + 2 * _WORD)
+
+
+def _words(table: CodedTable) -> int:
+    """The most bytes of the packed codes of a row."""
+    return _WORD * (blocks(table.domain.cells, len(table.domain.classes))[-1].word + 1)
+
+
+def _coded(table: CodedTable) -> int:
+    return table.rows * (_words(table) + _NODE_CLASS)
+
+
+def room(connection: duckdb.DuckDBPyConnection) -> float:
+    """Bytes for rows: memory, plus the disk that DuckDB may use for temporary files.
+
+    They are fewer if memory is too small to sort as much: a sort merges all parts that were sorted
+    in memory at once, and each thread needs some memory for each of them.
+    """
+    limit, threads, folder, most = connection.execute(
+        "SELECT system.main.current_setting('memory_limit'), "
+        "system.main.current_setting('threads'), "
+        "system.main.current_setting('temp_directory'), "
+        "system.main.current_setting('max_temp_directory_size')"
+    ).fetchall()[0]
+    memory = max(_bytes(limit) - _BASE, 0)
+    if not folder:
+        return memory
+    place = Path(folder).resolve()
+    while not place.exists():  # DuckDB creates it at its first temporary file
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    disk = _bytes(most) if _SIZE.fullmatch(most) else 0.9 * free  # "90% of available disk space"
+    sortable = memory**2 / (int(threads) * _MERGED)
+    return min(memory + min(disk, free), max(memory, sortable))
+
+
+def groups_at_once(connection: duckdb.DuckDBPyConnection) -> int:
+    """How many GROUP BYs of one statement fit into half of the memory, as DuckDB runs all at once.
+
+    Each thread needs some memory for each of them that is never written to disk.
+    """
+    memory, threads = connection.execute(
+        "SELECT system.main.current_setting('memory_limit'), system.main.current_setting('threads')"
+    ).fetchall()[0]
+    return int(_bytes(memory) / 2 / (threads * _GROUPS))
+
+
+def _bytes(size: str) -> float:
+    found = _SIZE.fullmatch(size)
+    return float(found[1]) * _UNITS[found[2]] if found else 0.0

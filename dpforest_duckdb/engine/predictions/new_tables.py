@@ -1,0 +1,63 @@
+"""The names of new tables in a DuckDB database: which are taken."""
+
+from __future__ import annotations
+
+from dpforest_duckdb.domain.names import fold
+from dpforest_duckdb.engine.sources.query_reads import is_read
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine, ways_to_write
+from dpforest_duckdb.errors import DpforestError, UsageError
+from dpforest_duckdb.ledger.note import has_note
+from dpforest_duckdb.scoring.dialects.base import split_name
+
+
+def refuse_taken(engine: DuckDBEngine, table: str, into: str, *, replace: bool) -> None:
+    """Refuse to write the scores of `table` into a name that is taken, before any work.
+
+    A table with a budget is never replaced. Raises `DpforestError` or `UsageError`.
+    """
+    if not engine.models.writable:
+        raise DpforestError("The database is read-only: print the SELECT with dpforest sql.")
+    *path, name = split_name(into)
+    if not name or len(path) > 1:
+        raise UsageError("--into must be a table name or schema.table.")
+    present = engine.run("SELECT system.main.current_schema()")[0][0]
+    schema = path[0] if path else present
+    known = engine.run(
+        "SELECT schema_name, table_name, 'table', comment FROM system.main.duckdb_tables() "
+        "WHERE database_name = system.main.current_database() UNION ALL "
+        "SELECT schema_name, view_name, 'view', NULL FROM system.main.duckdb_views() "
+        "WHERE database_name = system.main.current_database()"
+    )
+    found = [row for row in known if (fold(row[0]), fold(row[1])) == (fold(schema), fold(name))]
+    if fold(schema) == "dpforest":
+        raise DpforestError('The schema "dpforest" is for models: choose another --into.')
+    if not found:
+        schemas = engine.run(
+            "SELECT schema_name FROM system.main.duckdb_schemas() "
+            "WHERE database_name = system.main.current_database()"
+        )
+        if fold(schema) not in {fold(row[0]) for row in schemas}:
+            file = name.casefold() in ("csv", "parquet")
+            hint = "the rows of a table go to a table" if file else "check --into"
+            raise DpforestError(f'There is no schema "{schema}" in the database: {hint}.')
+        return
+    found_schema, found_name, kind, comment = found[0]
+    if not replace:
+        raise DpforestError(
+            f'There is a {kind} "{into}" already: choose another --into or pass --replace.'
+        )
+    if kind == "view":
+        raise DpforestError(
+            f'"{into}" is a view, and --replace replaces tables only: choose another --into.'
+        )
+    scored = [fold(part) for part in split_name(table)]
+    if len(scored) == 1:  # then of the present schema, or of main
+        scored = [fold(schema) if fold(schema) in (fold(present), "main") else "", *scored]
+    query = f"SELECT * FROM {engine.dialect.ident(*split_name(table))}"
+    rows = engine.call(lambda: engine.connection.sql(query))
+    if scored in ways_to_write(engine.catalog, found_schema, found_name) or is_read(
+        engine, rows, (engine.catalog, found_schema, found_name)
+    ):
+        raise DpforestError(f'"{into}" may be the table that is scored: choose another --into.')
+    if has_note(comment or ""):
+        raise DpforestError(f'Table "{into}" has a privacy budget: choose another --into.')

@@ -1,0 +1,79 @@
+"""Scoring in DuckDB: a relation with the predictions of a forest."""
+
+from __future__ import annotations
+
+import duckdb
+
+from dpforest_duckdb.domain.types import column_types
+from dpforest_duckdb.engine.predictions.read_beside import read_beside
+from dpforest_duckdb.engine.sources.frame_columns import with_texts
+from dpforest_duckdb.engine.sources.frames import AnyFrame, is_frame
+from dpforest_duckdb.engine.sources.relations import columns_of
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
+from dpforest_duckdb.errors import DpforestError, UsageError
+from dpforest_duckdb.scoring.content import ForestContent
+from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
+from dpforest_duckdb.scoring.score_sql import Scored, score_sql
+
+_ALIAS = "dpforest_rows"  # what a query calls the relation that it reads
+_ROWS = DuckDB().ident(_ALIAS)
+
+
+def predicted(
+    con: duckdb.DuckDBPyConnection, forest: ForestContent, rows: str | AnyFrame, prefix: str
+) -> duckdb.DuckDBPyRelation:
+    """The rows with `prediction` and `p_<class>`; `rows` is the name of a table, a relation of the
+    connection, or a DataFrame. Their own columns stay as DuckDB reads them.
+    """
+    engine = DuckDBEngine(con)
+    if isinstance(rows, str):
+        return con.sql(score_sql(forest, engine.scored(rows), prefix=prefix, fast=True))
+    relation = _relation_of(con, rows)
+    columns = engine.call(lambda: columns_of(relation))  # refuses a closed connection
+    scored, keep = Scored(_ROWS, column_types(columns)), None
+    if relation is not rows:
+        keep = list(columns)
+        forest, scored = read_beside(forest, scored, by_values=True)
+    return _queried(relation, score_sql(forest, scored, prefix=prefix, fast=True, keep=keep))
+
+
+def _relation_of(con: duckdb.DuckDBPyConnection, rows: AnyFrame) -> duckdb.DuckDBPyRelation:
+    """Rows as a relation: themselves if they are one, else a DataFrame's."""
+    if isinstance(rows, duckdb.DuckDBPyRelation):
+        return rows
+    if not is_frame(rows):
+        raise UsageError(
+            "The rows to predict must be a table's name, a DuckDB relation, or a pandas, "
+            "polars or Arrow table: con.read_parquet(path) makes a relation of a file."
+        )
+    return _found_by_name(con, rows)
+
+
+def _found_by_name(con: duckdb.DuckDBPyConnection, frame: AnyFrame) -> duckdb.DuckDBPyRelation:
+    """A DataFrame as a relation, with the columns that it has."""
+    named = (
+        "SELECT name FROM (SELECT table_name AS name FROM system.main.duckdb_tables() "
+        "UNION ALL SELECT view_name FROM system.main.duckdb_views()) "
+        "WHERE system.main.lower(name) = 'dpforest_rows_to_predict'"
+    )
+    # DuckDB finds this variable by its name, unless a table has that
+    dpforest_rows_to_predict = with_texts(frame)  # noqa: F841
+    try:
+        if con.sql(named).fetchall():
+            raise DpforestError(
+                'The database has a table called "dpforest_rows_to_predict", which stands for '
+                "the frame here: rename it."
+            )
+        return con.sql("FROM dpforest_rows_to_predict")
+    except duckdb.Error:
+        raise DpforestError(
+            "DuckDB cannot read this frame: pass a relation of the connection, such as "
+            "con.from_df(frame) or con.from_arrow(frame)."
+        ) from None
+
+
+def _queried(relation: duckdb.DuckDBPyRelation, sql: str) -> duckdb.DuckDBPyRelation:
+    """The result of a query that reads a relation under the name `dpforest_rows`."""
+    found = relation.query(_ALIAS, sql)
+    assert found is not None, "a SELECT gives a relation"
+    return found

@@ -1,0 +1,1 @@
+"""Rows that are in no table: files, DataFrames and queries."""

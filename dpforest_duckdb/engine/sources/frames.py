@@ -1,0 +1,116 @@
+"""DataFrames as sources of rows: pandas, polars, Arrow tables, and NumPy arrays by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpforest_duckdb.domain.names import fold
+from dpforest_duckdb.domain.table import TableInfo
+from dpforest_duckdb.domain.types import column_types
+from dpforest_duckdb.engine.columns.casts import selected
+from dpforest_duckdb.engine.connection.connect import CATALOG
+from dpforest_duckdb.engine.sources.engine import ReadableRows
+from dpforest_duckdb.engine.sources.frame_columns import (
+    column_names,
+    is_rounded,
+    kinds_of,
+    registered,
+)
+from dpforest_duckdb.engine.sources.memory_database import DatabaseOpener, MemoryDatabase
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.sql import Sql
+
+
+class Columns(Protocol):
+    """What a DataFrame of pandas or polars, a table of Arrow and a relation of DuckDB have."""
+
+    @property
+    def columns(self) -> Any: ...
+
+
+AnyFrame = Columns | Mapping[str, NDArray[Any]]  # `is_frame` decides
+
+_LIBRARIES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "Table"}
+
+
+def is_frame(thing: object) -> bool:
+    """Whether this is a table in memory that DuckDB can read more than once."""
+    if type(thing) is dict:  # some sparse matrices are dictionaries too
+        return bool(thing) and all(
+            isinstance(name, str) and isinstance(column, np.ndarray) and column.ndim == 1
+            for name, column in thing.items()
+        )
+    return any(
+        _LIBRARIES.get(kind.__module__.partition(".")[0]) == kind.__name__
+        for kind in type(thing).__mro__
+    )
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A table in memory, which is read where it is, without a loop over Python objects.
+
+    No other thread may change it meanwhile: a copy of its text would cost more than all readings.
+    """
+
+    name: str
+    rows: Any = field(repr=False)
+    columns: Mapping[str, str]
+    database: DatabaseOpener
+    rounded: frozenset[str]
+    schema = False
+    by_values = True
+    in_transaction = False
+    catalog = CATALOG
+
+    @staticmethod
+    def of(name: str, rows: Any, database: DatabaseOpener) -> Frame:
+        """The frame with its columns. No row is read.
+
+        Raises `DpforestError` for column names that DuckDB cannot have, columns of different
+        lengths, and types that one value may change.
+        """
+        names = [str(column) for column in (rows if isinstance(rows, dict) else column_names(rows))]
+        if any("\ud800" <= letter <= "\udfff" for name in names for letter in name):
+            raise DpforestError("A column of the frame has a name that is no Unicode: rename it.")
+        if len({fold(column) for column in names}) < len(names):
+            raise DpforestError(
+                "The frame has two columns of one name (the database ignores case): rename one."
+            )
+        short = [name for name, kind in kinds_of(rows).items() if kind == np.float16]
+        if short:
+            raise DpforestError(
+                f'Column "{short[0]}" of the frame has numbers of 16 bits, which one value may '
+                "change: convert it to float32."
+            )
+        if isinstance(rows, dict) and len({len(column) for column in rows.values()}) > 1:
+            raise DpforestError("The columns of the frame differ in length: make them equal.")
+        with database.opened() as memory:
+            found = memory.run(f"DESCRIBE FROM {registered(memory.connection, rows)}")
+        # polars and Arrow have a type for columns without values, which one value would change
+        kinds = {column: kind.replace('"NULL"', "VARCHAR") for column, kind, *_ in found}
+        floats = {name for name, kind in column_types(kinds).items() if kind.family == "float"}
+        floats |= {str(name) for name, kind in kinds_of(rows).items() if is_rounded(kind)}
+        return Frame(name, rows, kinds, database, frozenset(floats))
+
+    @contextmanager
+    def opened(self, table: TableInfo) -> Iterator[ReadableRows]:
+        with self.reading() as (memory, view):
+            rows = Sql(
+                f"SELECT {selected(self.columns, table.columns, table.categories)} FROM {view}"
+            )
+            opened = memory.opened(table, "VIEW", rows)
+            registered(opened.cursor, self.rows)  # each connection has views of its own
+            yield opened
+
+    @contextmanager
+    def reading(self) -> Iterator[tuple[MemoryDatabase, Sql]]:
+        """A database, and the frame in it as SQL."""
+        with self.database.opened() as memory:
+            yield memory, registered(memory.connection, self.rows)

@@ -1,0 +1,82 @@
+"""A DuckDB database in memory, through which files and DataFrames are read."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import duckdb
+
+from dpforest_duckdb.domain.table import TableInfo
+from dpforest_duckdb.engine.base import Trace
+from dpforest_duckdb.engine.connection.connect import MEMORY, open_database
+from dpforest_duckdb.engine.connection.statements import Statements
+from dpforest_duckdb.engine.sources.engine import ReadableRows
+from dpforest_duckdb.engine.tables.snapshot import new_cursor
+from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
+from dpforest_duckdb.sql import Sql
+
+
+class DatabaseOpener(Protocol):
+    """Gives a database in memory to read files and DataFrames in."""
+
+    def opened(self, files: Sequence[Path] = ()) -> AbstractContextManager[MemoryDatabase]:
+        """A database that can read these files."""
+
+
+@dataclass(frozen=True)
+class NewDatabase:
+    """Opens a new database each time, with the user's threads, memory and temporary folder.
+
+    `out` is a file that it may write.
+    """
+
+    user: duckdb.DuckDBPyConnection
+    trace: Trace | None = None
+    out: Path | None = None
+
+    @contextlib.contextmanager
+    def opened(self, files: Sequence[Path] = ()) -> Iterator[MemoryDatabase]:
+        """An empty database that can reach these files and no others; gone at the end."""
+        threads, memory, folder = Statements(self.user).run(
+            "SELECT system.main.current_setting('threads'), "
+            "system.main.current_setting('memory_limit'), "
+            "system.main.current_setting('temp_directory')"
+        )[0]
+        with open_database(
+            MEMORY,
+            threads=threads,
+            # DuckDB shows units that it does not read; so much memory is no limit
+            memory_limit="none" if memory.endswith(("PiB", "EiB")) else memory,
+            temp_dir=folder if folder and Path(folder).is_dir() else None,
+            files=[*files, *([self.out] if self.out else [])],
+        ) as connection:
+            yield MemoryDatabase(connection, self.trace)
+
+
+@dataclass(frozen=True)
+class GivenDatabase:
+    """Gives a database that is open already; the caller closes it."""
+
+    memory: MemoryDatabase
+
+    @contextlib.contextmanager
+    def opened(self, files: Sequence[Path] = ()) -> Iterator[MemoryDatabase]:
+        yield self.memory
+
+
+class MemoryDatabase(Statements):
+    """An open database in memory."""
+
+    def opened(self, table: TableInfo, kind: str, rows: Sql) -> ReadableRows:
+        """Rows under the name of a table: `kind` is TABLE (a copy) or VIEW (no copy)."""
+        name = DuckDB().ident(table.catalog, table.schema, table.name)
+
+        def fill() -> None:
+            self.run(f"CREATE {kind} {name} AS {rows}", step="read")
+
+        return ReadableRows(self, new_cursor(self), fill)

@@ -1,0 +1,1 @@
+"""DuckDB's tables: their catalogue, their rows at one moment, and the models beside them."""

@@ -1,0 +1,77 @@
+"""A table with values of every kind, and its rows as an engine codes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import duckdb
+import numpy as np
+from steps import encode
+
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.file import domain_from_mapping
+from dpforest_duckdb.engine.coded_rows.rows import DuckDBRows
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
+from dpforest_duckdb.privacy.unit import PrivacyUnit
+
+COLUMNS = [
+    {"name": "a", "kind": "categorical", "domain": ["x", "y"], "nullable": True},
+    {"name": "b", "kind": "numeric", "lower": 0, "upper": 3, "nullable": True},
+    {"name": "c", "kind": "numeric", "edges": [0.5, 1.5], "nullable": False},
+    {"name": "d", "kind": "categorical", "domain": [1, 2, 3], "nullable": False},
+    {"name": "e", "kind": "categorical", "domain": [True, False], "nullable": False},
+    {"name": "k", "kind": "categorical", "domain": ["no", "yes"]},
+]
+TYPES = "a VARCHAR, b INTEGER, c DOUBLE, d INTEGER, e BOOLEAN, k VARCHAR"
+
+
+def domain() -> Domain:
+    return domain_from_mapping({"target": "k", "column": COLUMNS})
+
+
+def coded(
+    con: duckdb.DuckDBPyConnection,
+    unit: PrivacyUnit = PrivacyUnit("row"),  # noqa: B008
+    *,
+    trees: int = 1,
+    disjoint: bool = False,
+    salt: int = 1,
+) -> DuckDBRows:
+    engine = DuckDBEngine(con)
+    table = engine.table("t")
+    bound = domain().without(unit.columns).bind(table.columns)
+    return encode(
+        engine, table, bound, unit, trees=trees, sample="disjoint" if disjoint else "all", salt=salt
+    )
+
+
+def fill(con: duckdb.DuckDBPyConnection, rows: int = 500, seed: int = 0) -> list[tuple]:
+    random = np.random.default_rng(seed)
+    pools: list[list] = [
+        ["x", "y", "zzz", "", None],
+        [-(2**31), -1, 0, 1, 2, 3, 9, 2**31 - 1, None],
+        [float("-inf"), -0.0, 0.5, 0.6, 1.5, 7.0, float("inf"), float("nan"), None],
+        [1, 2, 3, 4, None],
+        [True, False, None],
+        ["no", "yes", "maybe", None],
+    ]
+    made = [tuple(p[int(random.integers(len(p)))] for p in pools) for _ in range(rows)]
+    con.execute(f"CREATE TABLE t ({TYPES})")
+    con.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)", made)
+    return made
+
+
+def python_counts(rows: Sequence[tuple], bound: Domain) -> list[np.ndarray]:
+    """What the SQL must count, from Python's own coding of the rows."""
+    kept = [row for row in rows if row[-1] in bound.classes]
+    found = []
+    for number, attribute in enumerate(bound.attributes):
+        table = np.zeros((1, attribute.cells, len(bound.classes)), dtype=np.int64)
+        for row in kept:
+            table[0, attribute.code(row[number]), bound.classes.index(row[-1])] += 1
+        found.append(table)
+    return found
+
+
+def parts(rows: DuckDBRows, trees: int) -> list[int]:
+    return rows.count_leaves(0, trees).sum(axis=1).tolist()

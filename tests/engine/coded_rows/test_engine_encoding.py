@@ -1,0 +1,228 @@
+"""Values get the codes that Python gives them, and statements show no salt."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from coded_tables import TYPES, coded, domain, fill, python_counts
+from steps import encode
+from variants import some
+
+from dpforest_duckdb.domain.file import domain_from_mapping
+from dpforest_duckdb.engine.base import Coding, Gradients
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
+from dpforest_duckdb.learners.growth import one_split
+from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.scoring.codes import MAX_LOOKED_UP
+
+
+@pytest.mark.parametrize("collation", ["COLLATE NOCASE", ""])
+def test_text_is_coded_byte_by_byte_whatever_its_collation(
+    con: duckdb.DuckDBPyConnection, collation: str
+) -> None:
+    """Of the column, or of all columns by a setting."""
+    fill(con)
+    con.execute("UPDATE t SET a = upper(a) WHERE e")
+    con.execute("UPDATE t SET k = upper(k) WHERE d = 1")
+    if not collation:
+        con.execute("SET GLOBAL default_collation = 'NOCASE'")
+    con.execute(f"CREATE TABLE u ({TYPES.replace('VARCHAR', f'VARCHAR {collation}')})")
+    con.execute("INSERT INTO u FROM t")
+    con.execute("DROP TABLE t")
+    con.execute("ALTER TABLE u RENAME TO t")
+    assert con.execute("SELECT count(*) FROM t WHERE k = 'no' AND k <> 'NO'").fetchone() == (0,)
+    bound = domain().bind(DuckDBEngine(con).table("t").columns)
+    expected = python_counts(con.execute("FROM t").fetchall(), bound)
+    for got, want in zip(coded(con).count_classes(0, 1), expected, strict=True):
+        assert (got == want).all()
+
+
+def test_runs_that_share_codes_see_a_change_of_case(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f"CREATE TABLE t ({TYPES.replace('VARCHAR', 'VARCHAR COLLATE NOCASE')})")
+    con.execute("INSERT INTO t VALUES ('x', 1, 1.0, 1, true, 'no')")
+    engine = DuckDBEngine(con)
+    table = engine.table("t")
+    bound = domain().bind(table.columns)
+    coding = Coding(bound, PrivacyUnit("row"), trees=1, sample="all", salt=1)
+    with engine.snapshot(table, shared=True) as rows:
+        first = rows.encode(coding, last=True).count_classes(0, 1)[0]
+        con.execute("UPDATE t SET a = 'X'")
+        second = rows.encode(coding, last=True).count_classes(0, 1)[0]
+    assert first[0, :, 0].tolist() == [1, 0, 0, 0]
+    assert second[0, :, 0].tolist() == [0, 0, 1, 0]
+
+
+def test_no_trace_shows_if_rows_have_changed_between_runs(con: duckdb.DuckDBPyConnection) -> None:
+    """Without a trace, runs share the codes of equal rows."""
+    shown: dict[bool, list[str]] = {True: [], False: []}
+    for change, statements in shown.items():
+        con.execute(f"CREATE OR REPLACE TABLE t ({TYPES})")
+        engine = DuckDBEngine(con, statements.append)
+        table = engine.table("t")
+        bound = domain().bind(table.columns)
+        coding = Coding(bound, PrivacyUnit("row"), trees=1, sample="all", salt=1)
+        with engine.snapshot(table, shared=True) as rows:
+            rows.encode(coding, last=True)
+            if change:
+                con.execute("INSERT INTO t VALUES ('x', 1, 1.0, 1, true, 'no')")
+            rows.encode(coding, last=True)
+    steps = [
+        [line for sql in statements for line in sql.splitlines() if line.startswith("-- ")]
+        for statements in shown.values()
+    ]
+    assert steps[0] == steps[1]
+    assert len(steps[0]) > 4
+
+
+def test_the_salt_is_bound_not_written(con: duckdb.DuckDBPyConnection) -> None:
+    fill(con, 10)
+    shown: list[str] = []
+    engine = DuckDBEngine(con, shown.append)
+    table = engine.table("t")
+    encode(
+        engine,
+        table,
+        domain().bind(table.columns),
+        PrivacyUnit("row"),
+        trees=3,
+        sample="disjoint",
+        salt=123456789123,
+    )
+    assert shown
+    assert "123456789123" not in "".join(shown)
+
+
+def test_the_last_of_256_cells_is_looked_up(con: duckdb.DuckDBPyConnection) -> None:
+    """Its number is the largest of its type."""
+    con.execute("CREATE TABLE t AS SELECT 'outside' AS a, 'yes' AS k FROM range(3)")
+    columns = [
+        {"name": "a", "kind": "categorical", "domain": list(range(255)), "nullable": False},
+        {"name": "k", "kind": "categorical", "domain": ["no", "yes"]},
+    ]
+    engine = DuckDBEngine(con)
+    table = engine.table("t")
+    bound = domain_from_mapping({"target": "k", "column": columns}).bind(table.columns)
+    assert bound.cells == (256,)
+    rows = encode(engine, table, bound, PrivacyUnit("row"), trees=1, sample="all", salt=1)
+    assert rows.sum_products({0: np.arange(256)[:, None]}).tolist() == [[3 * 255**2]]
+    tree = one_split(bound, 0)
+    votes = np.zeros_like(tree.votes)
+    votes[-1] = 0, 10
+    rows.add_votes([replace(tree, votes=votes)])
+    leaf = rows.sum_gradients([tree], Gradients(2**16, 1, 1))[0][-1]
+    assert leaf.tolist() == [3 * (2**16 - 2**15), 3 * 2**14]
+
+
+@pytest.mark.parametrize("edges", [64, 65, 127, 128, 250])
+@some("last", [2**63 - 1, 2**63, 10**20], keep=4)
+def test_edges_are_searched_for_up_to_the_last_one_and_beyond_the_type(
+    con: duckdb.DuckDBPyConnection, edges: int, last: int
+) -> None:
+    """A bound may be larger than any value of its column."""
+    limits = [*range(0, 3 * (edges - 1), 3), last]
+    con.execute("CREATE TABLE t AS SELECT i AS x, 'yes' AS k FROM range(-2, 760) AS r(i)")
+    con.execute("INSERT INTO t VALUES (9223372036854775807, 'yes')")
+    columns = [
+        {"name": "x", "kind": "numeric", "edges": limits, "nullable": False},
+        {"name": "k", "kind": "categorical", "domain": ["no", "yes"]},
+    ]
+    engine = DuckDBEngine(con)
+    table = engine.table("t")
+    bound = domain_from_mapping({"target": "k", "column": columns}).bind(table.columns)
+    rows = encode(engine, table, bound, PrivacyUnit("row"), trees=1, sample="all", salt=1)
+    expected = Counter(bound.attributes[0].code(value) for value in [*range(-2, 760), 2**63 - 1])
+    found = rows.count_classes(0, 1)[0][0, :, 1]
+    assert {cell: n for cell, n in enumerate(found.tolist()) if n} == expected
+
+
+@some(
+    ("kind", "low", "high"),
+    [
+        ("TINYINT", -128, 127),
+        ("UTINYINT", 0, 255),
+        ("SMALLINT", -(2**15), 2**15 - 1),
+        ("USMALLINT", 0, 2**16 - 1),
+        ("INTEGER", -(2**31), 2**31 - 1),
+        ("UINTEGER", 0, 2**32 - 1),
+        ("BIGINT", -(2**63), 2**63 - 1),
+        ("UBIGINT", 0, 2**64 - 1),
+        ("HUGEINT", -(2**126), 2**126),
+    ],
+    keep=4,
+)
+@pytest.mark.parametrize(
+    "first",
+    [
+        -100,
+        2**62 - 1100,
+        *(pytest.param(first, marks=pytest.mark.slow) for first in (-900, 0, 100)),
+    ],
+)
+@pytest.mark.parametrize("wide", [3, 250, MAX_LOOKED_UP - 1, MAX_LOOKED_UP])
+def test_whole_numbers_get_the_cells_that_python_gives_them(
+    con: duckdb.DuckDBPyConnection, kind: str, low: int, high: int, first: int, wide: int
+) -> None:
+    """Those of a narrow range are looked up in a list. A bound may be beyond the type."""
+    edges = sorted({first, first + 1, *range(first + 3, first + wide, 7), first + wide})
+    columns = [
+        {"name": "x", "kind": "numeric", "edges": edges},
+        {"name": "k", "kind": "categorical", "domain": ["no", "yes"]},
+    ]
+    near = (edge + more for edge in edges for more in (-1, 0, 1))
+    values = [None, low, high, *(value for value in near if low <= value <= high)]
+    con.execute(f"CREATE TABLE t AS SELECT unnest(?)::{kind} AS x, 'yes' AS k", [values])
+    engine = DuckDBEngine(con)
+    table = engine.table("t")
+    bound = domain_from_mapping({"target": "k", "column": columns}).bind(table.columns)
+    attribute = bound.attributes[0]
+    rows = encode(engine, table, bound, PrivacyUnit("row"), trees=1, sample="all", salt=1)
+    found = rows.count_classes(0, 1)[0][0, :, 1]
+    expected = Counter(map(attribute.code, values))
+    assert {cell: n for cell, n in enumerate(found.tolist()) if n} == expected
+    looked_up = engine.dialect.looked_up(attribute, engine.dialect.ident("x"))
+    assert (looked_up is not None) == (wide < MAX_LOOKED_UP)
+
+
+@some(
+    "kind",
+    ["DOUBLE", "FLOAT", "TINYINT", "INTEGER", "UBIGINT", "HUGEINT", "DECIMAL(9, 2)", "DATE"],
+    keep=3,
+)
+def test_numbers_with_many_edges_get_the_cells_that_python_gives_them(
+    con: duckdb.DuckDBPyConnection, kind: str
+) -> None:
+    """They are searched for, if their type compares with a list as with a CASE, or looked up."""
+    random = np.random.default_rng(0)
+    con.execute(f"CREATE TABLE t (x {kind}, unused INTEGER, k VARCHAR)")
+    edges: list[Any] = sorted({*random.integers(-90, 90, 170).tolist(), 0})
+    values: list[Any] = [None, *range(128 if kind[0] in "TI" else 200)]
+    if kind in ("INTEGER", "UBIGINT"):  # too far apart to be looked up
+        edges = [9 * edge for edge in edges]
+        values = [None, *(value for n in range(128) for value in (9 * n, 9 * n + 1))]
+    if kind == "DATE":
+        edges = [date(2000, 1, 1) + timedelta(days=edge) for edge in edges]
+        values = [None, *(date(2000, 1, 1) + timedelta(days=n) for n in range(-100, 100))]
+    elif kind != "UBIGINT":
+        values += [-value for value in values[1:]]
+    if kind in ("DOUBLE", "FLOAT"):
+        edges = sorted({*(edge / 7 for edge in edges), 0.0})
+        values += [float("nan"), float("inf"), -float("inf"), -0.0, 1e-300, *edges]
+    con.executemany("INSERT INTO t VALUES (?, 1, 'yes')", [[value] for value in values])
+    stored = [value for (value,) in con.execute("SELECT x FROM t").fetchall()]
+    columns = [
+        {"name": "x", "kind": "numeric", "edges": edges},
+        {"name": "k", "kind": "categorical", "domain": ["no", "yes"]},
+    ]
+    engine = DuckDBEngine(con)
+    table = engine.table("t")
+    bound = domain_from_mapping({"target": "k", "column": columns}).bind(table.columns)
+    rows = encode(engine, table, bound, PrivacyUnit("row"), trees=1, sample="all", salt=1)
+    expected = Counter(bound.attributes[0].code(value) for value in stored)
+    found = rows.count_classes(0, 1)[0][0, :, 1]
+    assert {cell: n for cell, n in enumerate(found.tolist()) if n} == expected

@@ -1,0 +1,64 @@
+"""Leaves are stored with the votes of the trees before them, and sums of gradients read them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import duckdb
+import numpy as np
+import pytest
+from steps import encode
+
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.types import VARCHAR
+from dpforest_duckdb.engine.base import CodedRows, Gradients
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
+from dpforest_duckdb.learners.boosting import random_trees
+from dpforest_duckdb.learners.growth import one_split
+from dpforest_duckdb.privacy.bits import SecureBits
+from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.tree import Tree
+
+MANY = tuple(f"v{n}" for n in range(254))  # with "other" 255 cells, so a tree of 256 nodes
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_sums_are_the_same_whether_leaves_are_stored_or_not(classes: int) -> None:
+    names = {"many": MANY, "some": tuple("abcdefgh")}
+    attributes = tuple(Attribute(n, "categorical", v, nullable=False) for n, v in names.items())
+    labels = tuple(f"k{n}" for n in range(classes))
+    domain = Domain(attributes, "y", labels).bind(dict.fromkeys([*names, "y"], VARCHAR))
+    con = duckdb.connect()
+    con.execute(
+        "CREATE TABLE t AS SELECT 'v' || i % 255 AS many, chr((97 + i % 9)::INT) AS some, "
+        f"'k' || (hash(i) % {classes}) AS y FROM range(1000) AS r(i)"
+    )
+    shown = list[str]()
+    engine = DuckDBEngine(con, shown.append)
+
+    def coded() -> CodedRows:
+        unit = PrivacyUnit("row", 1)
+        return encode(engine, engine.table("t"), domain, unit, trees=1, sample="all", salt=1)
+
+    random = np.random.default_rng(1)
+
+    def voting(tree: Tree) -> Tree:
+        votes = np.zeros_like(tree.votes)
+        votes[tree.leaves] = 1000 * random.integers(-900, 900, (len(tree.leaves), classes))
+        return replace(tree, votes=votes)
+
+    a, b, c = map(voting, random_trees(domain, 3, 4, SecureBits()))
+    sweep, other, scale = *(voting(one_split(domain, n)) for n in (0, 1)), Gradients(2**16, 2, 1)
+    turns = [([a, b], [sweep]), ([c], [a, sweep]), ([sweep], [c, b]), ([a], []), ([a], [c])]
+    turns += [([b, c], [b]), ([c], [sweep, other]), ([other], [])]  # the last adds in its statement
+    rows, voted = coded(), list[Tree]()
+    for summed, added in turns:
+        fresh = coded()
+        fresh.add_votes(voted)
+        found = rows.sum_gradients(summed, scale)
+        for tree, sums in zip(summed, found, strict=True):
+            assert sums.tolist() == fresh.sum_gradients([tree], scale)[0].tolist()
+        rows.add_votes(added)
+        voted = [*voted, *added]
+    assert any("FROM (\nSELECT" in text for text in shown), "some votes are added on the way"
+    assert not any("(--" in text for text in shown), "a header is at the beginning alone"

@@ -1,0 +1,187 @@
+"""The bound on temporary space, which a run must not exceed once its budget is spent."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from variants import some
+
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.engine.base import CodedTable, StoredRow
+from dpforest_duckdb.engine.coded_rows.stored_rows import StoredRows
+from dpforest_duckdb.engine.connection import temp_space
+from dpforest_duckdb.engine.connection.temp_space import bytes_of_a_row
+from dpforest_duckdb.engine.shared.packing import blocks
+from dpforest_duckdb.engine.sources.memory_database import NewDatabase
+from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
+from dpforest_duckdb.training.prepare import prepare
+from dpforest_duckdb.training.run import Run
+from dpforest_duckdb.training.train import train_many
+
+ATTRIBUTES, ROWS = 30, 400
+
+
+@pytest.fixture
+def domain(con: duckdb.DuckDBPyConnection) -> Callable[..., Domain]:
+    """Makes a table of numbers from 1 to 8, and a domain with wider bounds."""
+
+    def made(lower: int, upper: int, sql_type: str) -> Domain:
+        names = [f"x{number}" for number in range(ATTRIBUTES)]
+        columns = [
+            f"CAST(1 + hash(i, {number}) % 8 AS {sql_type}) AS {name}"
+            for number, name in enumerate(names)
+        ]
+        label = "'c' || CASE WHEN x0 > 4 THEN 0 ELSE i % 3 END"
+        con.execute(
+            f"CREATE OR REPLACE TABLE t AS SELECT *, {label} AS c "
+            f"FROM (SELECT i, {', '.join(columns)} FROM range({ROWS}) AS rows(i))"
+        )
+        attributes = tuple(Attribute(name, "numeric", lower=lower, upper=upper) for name in names)
+        return Domain(attributes, "c", ("c0", "c1", "c2"))
+
+    return made
+
+
+@some(
+    ("recipe", "bounds", "sql_type"),
+    [
+        ("log-odds", (0, 10), "DOUBLE"),
+        ("log-odds", (0, 10**6), "INTEGER"),
+        ("boosted", (0, 10), "DOUBLE"),
+        ("greedy-tree", (0, 10), "INTEGER"),
+    ],
+    keep=2,
+)
+@pytest.mark.more
+def test_the_bound_counts_every_table_that_a_run_codes(
+    con: duckdb.DuckDBPyConnection,
+    domain: Callable[..., Domain],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    recipe: str,
+    bounds: tuple[int, int],
+    sql_type: str,
+) -> None:
+    """DuckDB frees none of them before the last one, and counting copies one."""
+    words: list[int] = []
+    encode = StoredRows.encode
+
+    def noted(self: StoredRows, *args: Any, **options: Any) -> None:
+        words.append(blocks(self.domain.cells, 3)[-1].word + 1)
+        encode(self, *args, **options)
+
+    monkeypatch.setattr(StoredRows, "encode", noted)
+    run = prepare(
+        con, "t", epsilon=10, domain=domain(*bounds, sql_type), recipe=recipe,
+        privacy_unit="row", ledger=tmp_path / "l",
+    )  # fmt: skip
+    run.execute()
+    assert len(words) > 1
+    assert 8 * (sum(words) + max(words)) < run.bytes_of_a_row
+
+
+def test_the_bound_counts_the_copies_that_a_first_phase_routes() -> None:
+    """Each is a table of codes and columns of nodes, and DuckDB frees none before the last one."""
+    domain = Domain((Attribute("x", "numeric", lower=0, upper=1),), "c", ("no", "yes"))
+
+    def needed(routed: int) -> int:
+        first = CodedTable(domain, routed=routed)
+        return bytes_of_a_row(StoredRow((first, CodedTable(domain)), None, 2, scores=0))
+
+    assert needed(6) - needed(5) >= 8 + 2 * 4
+
+
+def in_little_memory(folder: Path, rows: int, attributes: int, unit: str) -> partial[Run]:
+    """Prepares runs on a table on disk, with 64 MB of memory and two threads."""
+    numbers = [f"CAST(hash(i, {a}) % 1000 AS INTEGER) AS x{a}" for a in range(attributes)]
+    settings = {"memory_limit": "64MB", "threads": 2, "temp_directory": str(folder / "spilled")}
+    con = duckdb.connect(folder / "t.db", config=settings)
+    con.execute(
+        f"CREATE TABLE t AS SELECT {', '.join(numbers)}, {unit} AS who, "
+        f"'c' || CAST(x0 > 500 AS INTEGER) AS c FROM range({rows}) AS rows(i)"
+    )
+    columns = [Attribute(f"x{a}", "numeric", lower=0, upper=999) for a in range(attributes)]
+    domain = Domain(tuple(columns), "c", ("c0", "c1"))
+    return partial(prepare, con, "t", epsilon=1, domain=domain, ledger=folder / "ledger")
+
+
+UNITS = ["i", "i // 10", "CASE WHEN i % 4 = 0 THEN i ELSE 1 END"]
+
+
+@some("unit", UNITS, keep=1)
+def test_little_memory_suffices_to_bound_the_rows_of_units(tmp_path: Path, unit: str) -> None:
+    """However many rows they have: also if one unit has most of them."""
+    prepared = in_little_memory(tmp_path, 1_000_000, 1, unit)
+    run = prepared(recipe="greedy-tree", depth=1, privacy_unit="who", rows_per_unit=2)
+    assert run.execute().trees
+
+
+@pytest.mark.more
+def test_little_memory_suffices_to_count_many_attributes(tmp_path: Path) -> None:
+    prepared = in_little_memory(tmp_path, 200_000, 40, "i")
+    assert prepared(recipe="greedy-tree", privacy_unit="row").execute().trees
+
+
+@some(
+    ("recipe", "options", "unit"),
+    [
+        ("greedy-tree", {"privacy_unit": "who", "rows_per_unit": 2}, UNITS[2]),
+        ("smooth-forest", {"privacy_unit": "row", "trees": 4}, "i"),
+        ("rana-forest", {"privacy_unit": "row", "trees": 4}, "i"),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                ("greedy-tree", {"privacy_unit": "who", "rows_per_unit": 2}, UNITS[0]),
+                ("greedy-tree", {"privacy_unit": "who", "rows_per_unit": 2}, UNITS[1]),
+                *(("smooth-forest", {"privacy_unit": "who", "trees": 4}, unit) for unit in UNITS),
+                ("tpdprf", {"privacy_unit": "row", "trees": 4, "as_published": True}, "i"),
+            )
+        ),
+    ],
+    keep=1,
+)
+def test_the_bound_suffices_to_sort_and_to_draw_rows(
+    tmp_path: Path, recipe: str, options: dict[str, Any], unit: str
+) -> None:
+    """With as much memory and disk as the bound says, and no more."""
+    rows = 300_000
+    prepared = in_little_memory(tmp_path, rows, 8, f"lpad(CAST({unit} AS VARCHAR), 40, '0')")
+    run = prepared(recipe=recipe, **options)
+    con = prepared.args[0]
+    con.execute("SET max_temp_directory_size = '0 KB'")
+    disk = rows * run.bytes_of_a_row - run.engine.room()
+    con.execute(f"SET max_temp_directory_size = '{max(int(disk), 0) // 1000} KB'")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        assert run.execute().trees
+
+
+def test_runs_that_share_rows_are_refused_before_any_debit(tmp_path: Path) -> None:
+    """Each of them would fit alone."""
+    prepared = in_little_memory(tmp_path, 10, 3, "i")
+    con = prepared.args[0]
+    con.execute("SET max_temp_directory_size = '36 MB'")
+    options = {"recipe": "greedy-tree", "privacy_unit": "row"}
+    alone = prepared(**options)
+    most = int(alone.engine.room()) // alone.bytes_of_a_row
+    runs = [prepared(rows_at_most=most, **options) for _ in range(2)]
+    with pytest.raises(DpforestError, match="temporary space"):
+        next(train_many(runs))
+    assert runs[0].account.budget().spent_epsilon == 0
+
+
+@pytest.mark.parametrize("limit", ["-1", "20000TB"])
+def test_memory_without_a_limit_is_room_for_rows(
+    con: duckdb.DuckDBPyConnection, limit: str
+) -> None:
+    con.execute(f"SET memory_limit = '{limit}'")
+    assert temp_space.room(con) > 2**50
+    assert temp_space.groups_at_once(con) > 1000
+    with NewDatabase(con).opened() as memory:
+        assert temp_space.room(memory.connection) > 2**50
