@@ -44,6 +44,11 @@ LATE = {
     "report": {"altair", "vl_convert"},
 }
 ENGINE = f"{PACKAGE}.engine"
+# the parts of the engine, likewise in order; the first two are all that the rooms above may know
+ENGINE_PARTS = (
+    *("base", "declarations", "shared", "columns", "connection", "coded_rows", "tables"),
+    *("sources", "predictions", "spark"),
+)
 EDGES = {  # pick the engine of a connection, or know the kinds of rows that engines read
     f"{PACKAGE}.training.opening",
     f"{PACKAGE}.training.found_rows",
@@ -120,9 +125,32 @@ def test_no_module_imports_from_a_room_above_its_own() -> None:
     assert not upward
 
 
+def part_of(module: str) -> str:
+    """The part of the engine that a module is in; nothing for other modules."""
+    return module.removeprefix(f"{ENGINE}.").split(".")[0] if f"{ENGINE}." in module else ""
+
+
+def test_the_parts_of_the_engine_are_listed_and_import_from_parts_before_them() -> None:
+    floor = {part: number for number, part in enumerate(ENGINE_PARTS)}
+    assert {part_of(module) for module in FILES} - {""} == set(floor)
+    upward = [
+        f"{module} imports {other}"
+        for module in FILES
+        for other in imports(module)
+        if part_of(module) and floor.get(part_of(other), 0) > floor[part_of(module)]
+    ]
+    assert not upward
+
+
+def test_every_package_says_in_one_sentence_what_it_holds() -> None:
+    packages = [module for module in FILES if FILES[module].name == "__init__.py"]
+    said = {module: ast.get_docstring(parsed(module)) or "" for module in packages}
+    assert not [module for module, text in said.items() if not re.match(r"[A-Z].*\.$", text, re.M)]
+
+
 def test_what_is_above_the_engine_knows_its_protocols_only() -> None:
     """Another engine then needs no change there; no SQL text is written there either."""
-    public = {f"{ENGINE}.{name}" for name in ("base", "declarations")}
+    public = {f"{ENGINE}.{name}" for name in ENGINE_PARTS[:2]}
     above = {"request", "postprocess", "learners", "recipes", "model", "report", "training"}
     below = {"privacy", "ledger", "splits"}
     known = {
