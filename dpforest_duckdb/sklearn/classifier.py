@@ -450,7 +450,7 @@ def _shares(forest: Forest, columns: Columns, memory: MemoryDatabase) -> Floats:
         rows = Sql(f'(SELECT {read}, "{number}" FROM {view})')
         scored = Scored(rows, {**types, number: BIGINT})
         sql = score_sql(forest, scored, keep=(number,), fast=True)
-        found = memory.run(sql, fetch="fetchnumpy", step="score")
+        found = memory.arrays(sql, step="score")
     shares = np.column_stack([np.asarray(found[str(name)]) for name in share_names(forest, "")])
     return shares[np.argsort(found[number])]
 

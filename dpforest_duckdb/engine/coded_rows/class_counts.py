@@ -77,7 +77,7 @@ class ClassCounts:
             ],
             first=first * stored.classes,
         )
-        found = stored.run(sql, step="count_leaves", fetch="fetchnumpy")
+        found = stored.arrays(sql, step="count_leaves")
         node, label = np.divmod(np.asarray(found["node_class"], np.int64), stored.classes)
         shape = (stored.copies.nodes(nodes), stored.classes)
         return stored.copies.of_all(dense([node - first, label], found["rows"], shape))
@@ -191,7 +191,7 @@ class ClassCounts:
             values=max(block.size for block in parts),
             first=first * stored.classes,
         )
-        found: Mapping[str, Integers] = stored.run(sql, step=step, fetch="fetchnumpy")
+        found: Mapping[str, Integers] = stored.arrays(sql, step=step)
         return found
 
     def _names(self, block: Block) -> Sql:

@@ -113,6 +113,6 @@ class ScoredRows:
                 for number, node in enumerate(nodes)
             ],
         )
-        found = stored.run(sql, step="sum_gradients", fetch="fetchnumpy")
+        found = stored.arrays(sql, step="sum_gradients")
         parts = [found[f"{part}{label}"] for label in shares.by_class for part in "gh"]
         return by_tree([tree.nodes for tree in trees], found["tree"], found["node"], parts)

@@ -33,7 +33,7 @@ class DuckDBRows:
         self._stored = stored
         self._class_counts = ClassCounts(stored)
         self._scored = ScoredRows(stored)
-        self._run, self._ident, self._layout = stored.run, stored.ident, stored.layout
+        self._ident, self._layout = stored.ident, stored.layout
         self._classes, self._node_classes = stored.classes, stored.node_classes
 
     def with_same_codes(
@@ -72,7 +72,7 @@ class DuckDBRows:
             ],
             cuts=list(cuts),
         )
-        found = self._run(sql, step="count_scores", fetch="fetchnumpy")
+        found = self._stored.arrays(sql, step="count_scores")
         shape = (len(cuts) + 1,) * len(votes) + (self._classes,)
         keys = [found[f"bin{number}"] for number in range(len(votes))]
         return dense([*keys, found["class"]], found["rows"], shape)
@@ -88,7 +88,7 @@ class DuckDBRows:
 
         def sums(pairs: list[list[int]]) -> list[int]:
             sql = render("sum_products", codes=self._stored.codes, places=places, pairs=pairs)
-            return list(self._run(sql, step="sum_products")[0])
+            return list(self._stored.run(sql, step="sum_products")[0])
 
         return symmetric(len(places), MAX_SUMS, sums)
 
@@ -125,7 +125,7 @@ class DuckDBRows:
                 )
             ],
         )
-        found = self._run(sql, step="count_labels", fetch="fetchnumpy")
+        found = self._stored.arrays(sql, step="count_labels")
         label_columns = [np.asarray(found[f"label{number}"]) for number in range(len(trees))]
         labels = np.stack(label_columns, axis=1).astype(np.int64)
         return labels, np.asarray(found["class"], np.int64), np.asarray(found["rows"], np.int64)
@@ -152,7 +152,7 @@ class DuckDBRows:
             points=MixturePoints.of(0, votes.odds, votes.scale, self._ident),
             whole=POINTS,
         )
-        found = self._run(sql, step="rate_mixtures", fetch="fetchnumpy")
+        found = self._stored.arrays(sql, step="rate_mixtures")
         return dense([found["mixture"]], found["points"], (len(mixtures),))
 
     def route(self, splits: Splits, nodes: int) -> None:

@@ -45,6 +45,7 @@ class StoredRows:
         self.statements = statements
         self.cursor = cursor
         self.run = functools.partial(statements.run, on=cursor)
+        self.arrays = functools.partial(statements.arrays, on=cursor)
         self.ident = statements.dialect.ident
         self.domain = domain
         self.classes = len(domain.classes)

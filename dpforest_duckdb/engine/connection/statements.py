@@ -75,21 +75,34 @@ class Statements:
         values: Any = None,
         *,
         step: str = "",
-        fetch: str = "fetchall",
+        fetch: Callable[[duckdb.DuckDBPyConnection], Any] = duckdb.DuckDBPyConnection.fetchall,
         on: duckdb.DuckDBPyConnection | None = None,
     ) -> Any:
-        """Run one statement and fetch its result (`fetch`: fetchall or fetchnumpy).
-
-        `on` is another connection to run on.
+        """Run one statement; `fetch` gets its result from the connection, as a list of rows if no
+        other function is given. `on` is another connection to run on.
         """
         connection = self.connection if on is None else on
         if self.trace:  # a statement that is no step reads the catalogue, models or settings
             self.trace(sql if step else f"-- reads private rows: no\n{sql}")
 
         def work() -> Any:
-            return getattr(connection.execute(sql, values or None), fetch)()
+            return fetch(connection.execute(sql, values or None))
 
         return self.call(work, step=step, on=connection)
+
+    def arrays(
+        self,
+        sql: str,
+        values: Any = None,
+        *,
+        step: str,
+        on: duckdb.DuckDBPyConnection | None = None,
+    ) -> dict[str, Any]:
+        """Run one statement as `run` does; its result as an array for each column."""
+        found: dict[str, Any] = self.run(
+            sql, values, step=step, fetch=duckdb.DuckDBPyConnection.fetchnumpy, on=on
+        )
+        return found
 
     def settle(self, sql: str) -> None:
         """Run a statement that undoes something, until Ctrl-C no longer interrupts it."""

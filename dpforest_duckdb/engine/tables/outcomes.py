@@ -62,7 +62,7 @@ class DuckDBOutcomes:
         edges: Sequence[float],
         unit: PrivacyUnit | None,
         salt: Mapping[str, int] | None = None,
-    ) -> Any:
+    ) -> dict[str, Any]:
         """The counts by class, prediction and probability, or its bin between `edges`."""
         dialect, table = self._statements.dialect, self._table
         prefix = free_prefix(table.columns)
@@ -79,8 +79,7 @@ class DuckDBOutcomes:
             **asked,
         )
         needed = salt if asked["unit"] else None  # DuckDB refuses a parameter that is not used
-        run = self._statements.run
-        return run(sql, needed, step="evaluate", fetch="fetchnumpy", on=self._cursor)
+        return self._statements.arrays(sql, needed, step="evaluate", on=self._cursor)
 
     def _spelt(self, columns: list[str]) -> list[str]:
         """Columns as the table spells them."""
