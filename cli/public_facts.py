@@ -17,7 +17,8 @@ def say_public(runs: list[Run], source: str) -> None:
     """Print what is public about runs on the same rows; what is the same for several, once."""
     if new := runs[0].account.new_ledger:
         say(new)
-    space = max(run.bytes_after(runs[:number]) for number, run in enumerate(runs))
+    shared = len(runs) > 1
+    space = max(run.bytes_after(runs[:number], shared=shared) for number, run in enumerate(runs))
     lines = (line for run in runs for line in _public(run, source, space))
     for line in dict.fromkeys(lines):
         say(line)

@@ -204,7 +204,8 @@ class Learner:
     `trees_at_once` is how many trees the rows are coded for, and `score_columns` the columns of
     scores and leaves that a row needs: public facts, which bound the temporary space. If all trees
     see all rows, a row has a column of nodes for each of them; otherwise one. `compares_trees`
-    says that in the end every tree labels every row, even if a row trained only one of them.
+    says that in the end every tree labels every row, even if a row trained only one of them, and
+    `rates_mixtures` that rows give points to mixtures, for which equal rows are found.
     `noise` gives, by the purpose of a planned query, the largest standard deviation of the noise in
     what it returns, in rows, where that does not follow from the query alone. It is public.
     """
@@ -213,6 +214,7 @@ class Learner:
     trees_at_once: Callable[[Request], int]
     score_columns: Callable[[Request], int] = lambda request: 0
     compares_trees: bool = False
+    rates_mixtures: bool = False
     noise: Mapping[str, Callable[[PlannedQuery, Request], float]] = field(default_factory=dict)
 
     def deviation(self, query: PlannedQuery, request: Request) -> float | None:

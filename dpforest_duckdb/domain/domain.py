@@ -96,6 +96,11 @@ class Domain:
         """The number of cells of each attribute."""
         return tuple(attribute.cells for attribute in self.attributes)
 
+    @property
+    def has_numbers(self) -> bool:
+        """Whether an attribute is numeric. Only then may a run choose its cells."""
+        return any(attribute.kind == "numeric" for attribute in self.attributes)
+
     def keep(self, columns: Sequence[str] | None = None, exclude: Sequence[str] = ()) -> Domain:
         """Only some attributes: `columns`, or all if it is None, without `exclude`.
 

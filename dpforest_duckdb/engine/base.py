@@ -8,7 +8,7 @@ An engine gives the columns of its tables as `ColumnType`, the package's own typ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, Protocol
@@ -33,7 +33,8 @@ class CodedTable:
 
     It has at most `rows` rows for each private row, in the order of their trees if `by_tree`. They
     are drawn from `numbered` rows for each private row; 0 if they are not drawn. They may be routed
-    `routed` times before the run codes rows again.
+    `routed` times before the run codes rows again. Tables that have the same rows in the same codes
+    for certain are equal in `alike`, so an engine may make one for all of them; None says nothing.
     """
 
     domain: Domain
@@ -41,6 +42,7 @@ class CodedTable:
     by_tree: bool = False
     numbered: int = 0
     routed: int = 0
+    alike: Hashable = None
 
 
 @dataclass(frozen=True)
@@ -49,14 +51,16 @@ class StoredRow:
 
     It is coded in each of the `tables`, one after the other, and then routed in the last one.
     `unit` is the type of the privacy unit's column; None if rows are the units. It has
-    `node_columns` of nodes, and columns of `scores`. Other runs on the same snapshot coded the
-    tables `before`.
+    `node_columns` of nodes, and columns of `scores`. If `grouped`, equal rows are found in the last
+    table. If the snapshot is `shared` with other runs, those before coded the tables `before`.
     """
 
     tables: Sequence[CodedTable]
     unit: ColumnType | None
     node_columns: int
     scores: int
+    grouped: bool = False
+    shared: bool = False
     before: Sequence[CodedTable] = ()
 
 

@@ -117,7 +117,7 @@ class BinCandidates:
 
 def worth_drawing(domain: Domain) -> bool:
     """Whether attributes are drawn together with their bins: with numbers and several classes."""
-    return len(domain.classes) > 2 and any(a.kind == "numeric" for a in domain.attributes)
+    return len(domain.classes) > 2 and domain.has_numbers
 
 
 def own_bins(domain: Domain) -> BinCandidates:

@@ -206,7 +206,12 @@ def informative_tables(rule: ScoreRule) -> Learner:
         noisy = noise.laplace(counts, accountant.spend("scores"), request.rows_per_unit)
         return Grown(trees, noisy, len(drawn) - len(kept))
 
-    return Learner(grow, trees_at_once=_trees_at_once, noise={"tables": single_table_deviation})
+    return Learner(
+        grow,
+        trees_at_once=_trees_at_once,
+        rates_mixtures=True,
+        noise={"tables": single_table_deviation},
+    )
 
 
 def _trees_at_once(request: Request) -> int:

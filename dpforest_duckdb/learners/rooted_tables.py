@@ -46,7 +46,12 @@ def rooted_tables(roots: Roots) -> Learner:
         (shares, *added), *others = _trees(tables)
         return Grown(_drawn([[shares], added, *others], rows, context))
 
-    return Learner(grow, trees_at_once=lambda request: 1, noise={"tables": joint_tables_deviation})
+    return Learner(
+        grow,
+        trees_at_once=lambda request: 1,
+        rates_mixtures=True,
+        noise={"tables": joint_tables_deviation},
+    )
 
 
 def _released(rows: CodedRows, context: TrainingContext, allowed: Sequence[int]) -> ChildTables:

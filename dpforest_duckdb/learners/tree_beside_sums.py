@@ -68,5 +68,8 @@ def _with_log_odds(tree: Tree, request: Request, noise: float) -> Tree:
 
 
 TREE_BESIDE_SUMS = Learner(
-    grow_both, trees_at_once=lambda request: 1, noise={"tables": single_table_deviation}
+    grow_both,
+    trees_at_once=lambda request: 1,
+    rates_mixtures=True,
+    noise={"tables": single_table_deviation},
 )

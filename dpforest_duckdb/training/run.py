@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpforest_duckdb.domain.table import TableInfo
-from dpforest_duckdb.engine.base import Engine, Snapshot, StoredRow
+from dpforest_duckdb.engine.base import CodedTable, Engine, Snapshot, StoredRow
 from dpforest_duckdb.errors import DpforestError, PublicFactWarning, one_line, warn
 from dpforest_duckdb.ledger.accounts import AnyAccount
 from dpforest_duckdb.ledger.chain import Chain
@@ -102,32 +102,39 @@ class Run:
         )
 
     @property
+    def tables(self) -> list[CodedTable]:
+        """The tables of coded rows that the run may need."""
+        return coded_tables(self.recipe, self.request, self.unit)
+
+    @property
     def bytes_of_a_row(self) -> int:
         """The most temporary space per row, in memory or on disk, from public facts."""
-        return self.bytes_after(())
+        return self.bytes_after((), shared=False)
 
-    def bytes_after(self, before: Sequence[Run]) -> int:
-        """`bytes_of_a_row` after the runs `before` on the same snapshot."""
+    def bytes_after(self, before: Sequence[Run], *, shared: bool) -> int:
+        """`bytes_of_a_row` after the runs `before`, on a snapshot `shared` with them and others."""
         learners = [recipe.learner for recipe in (self.recipe, *self.recipe.adaptation.successors)]
         trees = max(learner.trees_at_once(self.request) for learner in learners)
         scores = max(learner.score_columns(self.request) for learner in learners)
         several = self.shares_rows or any(learner.compares_trees for learner in learners)
         stored = StoredRow(
-            coded_tables(self.recipe, self.request),
+            self.tables,
             unit=None if self.unit.is_row else self.table.columns[self.unit.column],
             node_columns=trees if several else 1,
             scores=scores,
-            before=[table for run in before for table in coded_tables(run.recipe, run.request)],
+            grouped=any(learner.rates_mixtures for learner in learners),
+            shared=shared,
+            before=[table for run in before for table in run.tables],
         )
         return self.engine.bytes_of_a_row(stored)
 
-    def refuse_if_too_large(self, before: Sequence[Run] = ()) -> None:
+    def refuse_if_too_large(self, before: Sequence[Run] = (), *, shared: bool = False) -> None:
         """Raise `DpforestError` if `rows_at_most` rows may not fit into memory and temporary disk,
-        after runs `before` on the same snapshot.
+        after the runs `before`, on a snapshot `shared` with them and others.
         """
         if self.rows_at_most is None:
             return
-        needed = self.rows_at_most * self.bytes_after(before)
+        needed = self.rows_at_most * self.bytes_after(before, shared=shared)
         if needed > self.engine.room():
             size = f"{needed / 1e9:,.1f} GB" if needed >= 1e9 else f"{needed / 1e6:,.1f} MB"
             raise DpforestError(

@@ -153,4 +153,4 @@ def check_together(runs: Sequence[Run]) -> None:
             raise BudgetError(
                 f"{error.sentence} The runs before it count too; none was started."
             ) from None
-        run.refuse_if_too_large(runs[:number])
+        run.refuse_if_too_large(runs[:number], shared=len(runs) > 1)

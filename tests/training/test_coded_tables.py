@@ -19,7 +19,6 @@ from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.recipes import RECIPES
 from dpforest_duckdb.recipes.adaptation import DENSE, plans
 from dpforest_duckdb.training import phases
-from dpforest_duckdb.training.coded_tables import coded_tables
 from dpforest_duckdb.training.preliminary import STEPS
 from dpforest_duckdb.training.preliminary.median_bins import MEDIAN_BINS
 from dpforest_duckdb.training.prepare import prepare
@@ -87,7 +86,7 @@ def test_a_step_codes_no_more_than_it_says(
     *_, grown = coded.values()
     grown.pop()
     assert set(coded) == asked
-    bound = [table.domain for table in coded_tables(run.recipe, run.request)]
+    bound = [table.domain for table in run.tables]
     for number, domains in coded.items():
         said = STEPS[number].domains(run.request.domain)
         assert 0 < len(domains) <= len(said)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
@@ -26,21 +27,39 @@ _UNIT, _TEXT = 20, 80  # bytes of a privacy unit, and of a text of 64 bytes as o
 def bytes_of_a_row(stored: StoredRow) -> int:
     """The most bytes of a row: packed codes, node_class columns and scores.
 
-    DuckDB frees no coded table before the rows are coded for the last time. Making one of them
+    Until the rows are coded for the last time, DuckDB frees no coded table. Making one of them
     sorts its rows by privacy unit or tree, or stores those that they are drawn from; counting and
-    routing copy its rows. Then there is the last table alone. Routing copies it whole, and counting
-    copies its codes for some trees at once. Runs `before` leave at most
-    KEPT_TABLES of their tables. Texts of more than 64 bytes as privacy units need more, which is
-    not counted.
+    routing copy its rows. No table of the runs `before` counts as one of this run's, because the
+    rows may have changed.
+
+    Then there is the last table, beside those that are kept for other runs. Routing copies it
+    whole, counting copies its codes for some trees at once, and equal rows are found in a copy of
+    its codes. Texts of more than 64 bytes as privacy units need more, which is not counted.
     """
-    tables, columns = stored.tables, stored.node_columns
-    coded = list(map(_coded, tables))
-    made = [_making(table, stored.unit) for table in tables]
-    grown = tables[-1].rows * (_words(tables[-1]) + _WORD * stored.scores + _NODE_CLASS * columns)
+    tables, columns, last = stored.tables, stored.node_columns, stored.tables[-1]
+    copied = max(*map(_coded, tables), *(_making(table, stored.unit) for table in tables))
     routed = sum(t.routed * (_coded(t) + t.rows * _NODE_CLASS * columns) for t in tables)
-    counted = min(columns, MAX_COUNTED) * coded[-1]
-    alone = max(sum(coded) + routed + max(coded + made), grown + max(grown, counted))
-    return alone + sum(sorted(map(_coded, stored.before))[-KEPT_TABLES:])
+    coding = _kept(stored.before) + sum(_once(tables)) + routed + copied
+    grown = last.rows * (_words(last) + _WORD * stored.scores + _NODE_CLASS * columns)
+    counted = min(columns, MAX_COUNTED) * _coded(last)
+    # the codes, the class, a hash and a number of rows
+    grouped = last.rows * (_words(last) + _NODE_CLASS + 2 * _WORD) if stored.grouped else 0
+    kept = _kept([*stored.before, *tables]) if stored.shared else 0
+    return max(coding, kept + grown + max(grown, counted, grouped))
+
+
+def _kept(tables: Sequence[CodedTable]) -> int:
+    """The most bytes of a row in the tables that runs leave for each other: KEPT_TABLES of them."""
+    return sum(sorted(_once(tables))[-KEPT_TABLES:])
+
+
+def _once(tables: Sequence[CodedTable]) -> list[int]:
+    """The most bytes of a row in each of the tables, of which those that are alike are one."""
+    return [
+        _coded(table)
+        for number, table in enumerate(tables)
+        if table.alike is None or table.alike not in [each.alike for each in tables[:number]]
+    ]
 
 
 def _making(table: CodedTable, unit: ColumnType | None) -> int:

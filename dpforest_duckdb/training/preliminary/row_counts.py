@@ -60,9 +60,7 @@ def _coded(domain: Domain) -> Domain:
     Without numbers, whose bins may follow from the counts, it is the whole domain: then the rows
     are coded once for all. Otherwise one attribute is enough.
     """
-    if any(attribute.kind == "numeric" for attribute in domain.attributes):
-        return replace(domain, attributes=domain.attributes[:1])
-    return domain
+    return replace(domain, attributes=domain.attributes[:1]) if domain.has_numbers else domain
 
 
 ROW_COUNTS = Step(

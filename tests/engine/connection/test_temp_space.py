@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,15 @@ from variants import some
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.base import CodedTable, StoredRow
+from dpforest_duckdb.engine.coded_rows.rows import DuckDBRows
 from dpforest_duckdb.engine.coded_rows.stored_rows import StoredRows
 from dpforest_duckdb.engine.connection import temp_space
+from dpforest_duckdb.engine.connection.statements import Statements
 from dpforest_duckdb.engine.connection.temp_space import bytes_of_a_row
 from dpforest_duckdb.engine.shared.packing import blocks
 from dpforest_duckdb.engine.sources.memory_database import NewDatabase
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
+from dpforest_duckdb.recipes import RECIPES
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.run import Run
 from dpforest_duckdb.training.train import train_many
@@ -84,6 +87,131 @@ def test_the_bound_counts_every_table_that_a_run_codes(
     run.execute()
     assert len(words) > 1
     assert 8 * (sum(words) + max(words)) < run.bytes_of_a_row
+
+
+def of_texts(con: duckdb.DuckDBPyConnection, rows: int, attributes: int) -> Domain:
+    """A table t of so many columns of three values, which are numbers in no column."""
+    con.execute("CREATE TYPE value AS ENUM ('a', 'b', 'c')")
+    columns = ", ".join(
+        f"CAST('abc'[1 + CAST(hash(i, {number}) % 3 AS INTEGER)] AS value) AS x{number}"
+        for number in range(attributes)
+    )
+    label = "'c' || CASE WHEN x0 = 'a' THEN 0 ELSE i % 3 END"
+    con.execute(
+        f"CREATE TABLE t AS SELECT *, {label} AS c "
+        f"FROM (SELECT {columns}, i FROM range({rows}) AS rows(i))"
+    )
+    values = [Attribute(f"x{a}", "categorical", ("a", "b", "c")) for a in range(attributes)]
+    return Domain(tuple(values), "c", ("c0", "c1", "c2"))
+
+
+def most_bytes(runs: Sequence[Run]) -> int:
+    """The most bytes of a row of any of the runs, one after the other."""
+    shared = len(runs) > 1
+    return max(run.bytes_after(runs[:number], shared=shared) for number, run in enumerate(runs))
+
+
+@pytest.mark.parametrize("recipe", ["greedy-tree", "joint-tables"])
+def test_rows_without_numbers_are_coded_once_and_bounded_so(
+    con: duckdb.DuckDBPyConnection,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    recipe: str,
+) -> None:
+    """For the counts of classes, for the trees, and for a second run."""
+    words: list[int] = []
+    encode = StoredRows.encode
+
+    def noted(self: StoredRows, *args: Any, **options: Any) -> None:
+        words.append(blocks(self.domain.cells, 3)[-1].word + 1)
+        encode(self, *args, **options)
+
+    monkeypatch.setattr(StoredRows, "encode", noted)
+    domain = of_texts(con, ROWS, ATTRIBUTES)
+    runs = [
+        prepare(
+            con, "t", epsilon=epsilon, domain=domain, recipe=recipe, privacy_unit="row",
+            ledger=tmp_path / "l",
+        )
+        for epsilon in (1, 2)
+    ]  # fmt: skip
+    runs[0].execute()
+    (coded,) = words
+    assert 8 * 2 * coded < most_bytes(runs[:1]) < 8 * 4 * coded
+    assert len(list(train_many(runs))) == 2
+    assert words == [coded] * 2
+    assert 8 * 3 * coded < most_bytes(runs) < 8 * 5 * coded
+
+
+@some(
+    ("recipe", "number"),
+    [
+        *(("greedy-tree", 2), ("greedy-tree", 1), ("tpdprf", 1), ("rooted-tables", 2)),
+        *(("boosted", 1), ("boosted", 2)),
+    ],
+    keep=2,
+)
+def test_runs_store_no_more_than_the_bound(
+    con: duckdb.DuckDBPyConnection,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    recipe: str,
+    number: int,
+) -> None:
+    """By what DuckDB says of its memory after each statement."""
+    rows = 200_000
+    domain = of_texts(con, rows, 20)
+    con.execute("SET threads = 1")
+    other, held = con.cursor(), list[int]()
+    run_one = Statements.run
+
+    def noted(self: Statements, *args: Any, **options: Any) -> Any:
+        found = run_one(self, *args, **options)
+        held.append(
+            other.execute(
+                "SELECT sum(memory_usage_bytes + temporary_storage_bytes) FROM duckdb_memory()"
+            ).fetchall()[0][0]
+        )
+        return found
+
+    runs = [
+        prepare(
+            con, "t", epsilon=1, domain=domain, recipe=recipe, privacy_unit="row",
+            ledger=tmp_path / "l",
+        )
+        for _ in range(number)
+    ]  # fmt: skip
+    monkeypatch.setattr(Statements, "run", noted)
+    assert len(list(train_many(runs))) == number
+    stored = max(held) - held[0]
+    assert 8 * rows < stored < rows * most_bytes(runs)
+
+
+def test_recipes_whose_rows_are_grouped_say_so(
+    con: duckdb.DuckDBPyConnection,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    domain = of_texts(con, 3000, 6)
+    rated = list[bool]()
+    rate = DuckDBRows.rate_mixtures
+
+    def noted(self: DuckDBRows, *args: Any) -> Any:
+        rated.append(True)
+        return rate(self, *args)
+
+    monkeypatch.setattr(DuckDBRows, "rate_mixtures", noted)
+    grouping = set()
+    for name in [recipe.name for recipe in RECIPES["auto"].adaptation.successors]:
+        run = prepare(
+            con, "t", epsilon=5, domain=domain, recipe=name, privacy_unit="row",
+            ledger=tmp_path / "l",
+        )  # fmt: skip
+        rated.clear()
+        run.execute()
+        assert run.recipe.learner.rates_mixtures or not rated
+        grouping |= {name} if rated else set()
+    assert grouping >= {"log-odds", "rooted-tables", "tree-beside-sums"}
 
 
 def test_the_bound_counts_the_copies_that_a_first_phase_routes() -> None:
@@ -159,6 +287,30 @@ def test_the_bound_suffices_to_sort_and_to_draw_rows(
     con.execute(f"SET max_temp_directory_size = '{max(int(disk), 0) // 1000} KB'")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
+        assert run.execute().trees
+
+
+@some(
+    ("recipe", "epsilon"),
+    [("log-odds", 0.02), ("greedy-tree", 1), ("rooted-tables", 0.02), ("tree-beside-sums", 0.02)],
+    keep=1,
+)
+def test_the_bound_suffices_for_rows_without_numbers(
+    tmp_path: Path, recipe: str, epsilon: float
+) -> None:
+    """All rows are different; at a small ε, all of them give mixtures points."""
+    rows = 2_000_000
+    settings = {"memory_limit": "64MB", "threads": 2, "temp_directory": str(tmp_path / "spilled")}
+    with duckdb.connect(tmp_path / "t.db") as con:
+        domain = of_texts(con, rows, 16)
+    with duckdb.connect(tmp_path / "t.db", config=settings) as con:
+        run = prepare(
+            con, "t", epsilon=epsilon, domain=domain, recipe=recipe, privacy_unit="row",
+            ledger=tmp_path / "l",
+        )  # fmt: skip
+        con.execute("SET max_temp_directory_size = '0 KB'")
+        disk = rows * run.bytes_of_a_row - run.engine.room()
+        con.execute(f"SET max_temp_directory_size = '{int(disk) // 1000} KB'")
         assert run.execute().trees
 
 
