@@ -14,7 +14,7 @@ from dpforest_duckdb.engine.base import Splits
 from dpforest_duckdb.engine.coded_rows.leaves import entry
 from dpforest_duckdb.engine.coded_rows.same_nodes import SameNodes
 from dpforest_duckdb.engine.coded_rows.stored_rows import StoredRows
-from dpforest_duckdb.engine.connection.temp_space import groups_at_once
+from dpforest_duckdb.engine.connection.temp_space import GROUPS
 from dpforest_duckdb.engine.shared.grids import dense
 from dpforest_duckdb.engine.shared.packing import MAX_COUNTED, Block
 from dpforest_duckdb.engine.shared.siblings import Siblings
@@ -119,9 +119,7 @@ class ClassCounts:
     @functools.cached_property
     def _groups_at_once(self) -> int:
         """How many GROUP BYs of one statement fit into memory."""
-        cursor = self._stored.cursor
-        found: int = self._stored.statements.call(lambda: groups_at_once(cursor), on=cursor)
-        return found
+        return self._stored.at_once(GROUPS)
 
     def _grids(
         self,

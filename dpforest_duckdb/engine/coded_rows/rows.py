@@ -18,6 +18,7 @@ from dpforest_duckdb.engine.coded_rows.gradients import ScoredRows
 from dpforest_duckdb.engine.coded_rows.leaves import constants, entry
 from dpforest_duckdb.engine.coded_rows.mixed_votes import MixedVotes
 from dpforest_duckdb.engine.coded_rows.stored_rows import StoredRows
+from dpforest_duckdb.engine.connection.temp_space import SUM
 from dpforest_duckdb.engine.shared.grids import dense, in_dimensions, symmetric
 from dpforest_duckdb.engine.shared.mixture_points import MixturePoints
 from dpforest_duckdb.sql import Sql, render
@@ -90,7 +91,8 @@ class DuckDBRows:
             sql = render("sum_products", codes=self._stored.codes, places=places, pairs=pairs)
             return list(self._stored.run(sql, step="sum_products")[0])
 
-        return symmetric(len(places), MAX_SUMS, sums)
+        most = max(1, min(MAX_SUMS, self._stored.at_once(SUM)))
+        return symmetric(len(places), most, sums)
 
     def count_labels(self, trees: Sequence[Tree]) -> tuple[Integers, Integers, Integers]:
         walk = self._stored.at_roots(len(trees))

@@ -19,6 +19,7 @@ from dpforest_duckdb.engine.coded_rows.layout import Layout
 from dpforest_duckdb.engine.coded_rows.leaves import at_leaf
 from dpforest_duckdb.engine.coded_rows.routing import Moves, moved
 from dpforest_duckdb.engine.connection.statements import Statements
+from dpforest_duckdb.engine.connection.temp_space import at_once
 from dpforest_duckdb.engine.shared.copies import Copies
 from dpforest_duckdb.scoring.codes import unsigned
 from dpforest_duckdb.sql import Sql, render
@@ -141,6 +142,11 @@ class StoredRows:
                 root = at_leaf(self.layout, first, range(0, first.nodes * classes, classes), copy)
             node_classes += f", CAST({root} + {label} AS {self.node_class_type}) AS {node_class}"
         return Sql(f"(SELECT {', '.join(self.layout.words)}{node_classes} FROM {self.codes})")
+
+    def at_once(self, size: int) -> int:
+        """How many parts of a statement fit into memory: see `temp_space.at_once`."""
+        found: int = self.statements.call(lambda: at_once(self.cursor, size), on=self.cursor)
+        return found
 
     @property
     def tests_splits(self) -> bool:

@@ -16,8 +16,9 @@ from dpforest_duckdb.engine.shared.packing import MAX_COUNTED, blocks
 _UNITS = {unit: 2 ** (10 * n) for n, unit in enumerate(("bytes", *(f"{p}iB" for p in "KMGTPE")))}
 _SIZE = re.compile(r"([\d.]+) ?(bytes|[KMGTPE]iB)")
 _WORD, _NODE_CLASS = 10, 6  # bytes of a value of 8 and of 4, at most: blocks are not quite full
+# bytes that each thread needs in memory for a GROUP BY, and for a sum of products
+GROUPS, SUM = 2**22, 2**15
 KEPT_TABLES = 8  # coded tables that runs may share: more than one run needs at a time
-_GROUPS = 4 * 2**20  # bytes that a GROUP BY needs in memory for each thread
 _BASE = 2**25  # bytes of memory that are not for rows
 _MERGED = 2**22  # bytes: times threads and bytes to sort, at most the square of the memory
 _SORTED = 2  # the most times that a sort holds its rows
@@ -108,15 +109,16 @@ def room(connection: duckdb.DuckDBPyConnection) -> float:
     return min(memory + min(disk, free), max(memory, sortable))
 
 
-def groups_at_once(connection: duckdb.DuckDBPyConnection) -> int:
-    """How many GROUP BYs of one statement fit into half of the memory, as DuckDB runs all at once.
+def at_once(connection: duckdb.DuckDBPyConnection, size: int) -> int:
+    """How many parts of a statement fit into half of the memory, as DuckDB runs all at once; 0 if
+    not even one does.
 
-    Each thread needs some memory for each of them that is never written to disk.
+    Each thread needs so many bytes for each of them, which are never written to disk.
     """
     memory, threads = connection.execute(
         "SELECT system.main.current_setting('memory_limit'), system.main.current_setting('threads')"
     ).fetchall()[0]
-    return int(_bytes(memory) / 2 / (threads * _GROUPS))
+    return int(_bytes(memory) / 2 / (threads * size))
 
 
 def _bytes(size: str) -> float:

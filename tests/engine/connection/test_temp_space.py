@@ -290,6 +290,18 @@ def test_the_bound_suffices_to_sort_and_to_draw_rows(
         assert run.execute().trees
 
 
+def test_little_memory_suffices_to_sum_many_products(tmp_path: Path) -> None:
+    """Each sum takes memory for each thread."""
+    settings = {"memory_limit": "64MB", "threads": 2, "temp_directory": str(tmp_path / "spilled")}
+    with duckdb.connect(tmp_path / "t.db", config=settings) as con:
+        domain = of_texts(con, 300_000, 24)
+        run = prepare(
+            con, "t", epsilon=1, domain=domain, recipe="class-means", privacy_unit="row",
+            ledger=tmp_path / "l",
+        )  # fmt: skip
+        assert run.execute().trees
+
+
 @some(
     ("recipe", "epsilon"),
     [("log-odds", 0.02), ("greedy-tree", 1), ("rooted-tables", 0.02), ("tree-beside-sums", 0.02)],
@@ -334,6 +346,6 @@ def test_memory_without_a_limit_is_room_for_rows(
 ) -> None:
     con.execute(f"SET memory_limit = '{limit}'")
     assert temp_space.room(con) > 2**50
-    assert temp_space.groups_at_once(con) > 1000
+    assert temp_space.at_once(con, temp_space.GROUPS) > 1000
     with NewDatabase(con).opened() as memory:
         assert temp_space.room(memory.connection) > 2**50
