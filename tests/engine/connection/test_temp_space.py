@@ -225,6 +225,21 @@ def test_the_bound_counts_the_copies_that_a_first_phase_routes() -> None:
     assert needed(6) - needed(5) >= 8 + 2 * 4
 
 
+def test_the_bound_counts_the_tables_that_stay_for_other_runs() -> None:
+    """While trees of many columns grow, beside the tables of the run itself and of those before."""
+    domain = Domain((Attribute("x", "numeric", lower=0, upper=1),), "c", ("no", "yes"))
+
+    def needed(tables: int, before: int, *, shared: bool = True) -> int:
+        coded = [CodedTable(domain)]
+        stored = StoredRow(coded * tables, None, 9, 0, shared=shared, before=coded * before)
+        return bytes_of_a_row(stored)
+
+    assert needed(1, 0) - needed(1, 0, shared=False) >= 8
+    assert needed(2, 0) - needed(1, 0) >= 8
+    assert needed(1, 1) - needed(1, 0) >= 8
+    assert needed(1, 99) == needed(1, temp_space.KEPT_TABLES)
+
+
 def in_little_memory(folder: Path, rows: int, attributes: int, unit: str) -> partial[Run]:
     """Prepares runs on a table on disk, with 64 MB of memory and two threads."""
     numbers = [f"CAST(hash(i, {a}) % 1000 AS INTEGER) AS x{a}" for a in range(attributes)]
