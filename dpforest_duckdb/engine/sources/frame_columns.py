@@ -15,6 +15,7 @@ from dpforest_duckdb.sql import Sql
 ident = DuckDB().ident
 _NAME, _ARROW = "dpforest frame", "dpforest arrow frame"
 _FRAME = ident(_NAME)
+SAFE = np.datetime64("1678-01-01", "s")  # from then on pandas knows the offset of every zone
 
 
 def kinds_of(rows: Any) -> dict[Any, Any]:
@@ -140,20 +141,42 @@ def _is_in_zone(kind: Any) -> bool:
 
 
 def _texts(column: Any) -> Any:
-    """A column of pandas as the texts of its values.
-
-    Moments in a time zone are missing beyond the years 1 to 9999, where Python has no text of them.
-    """
+    """A column of pandas as the texts of its values."""
     in_arrow = getattr(column.dtype, "pyarrow_dtype", None)
     if str(in_arrow).startswith(("time32", "time64")):
         column = _times_of_day(column, in_arrow)
     if getattr(in_arrow, "tz", None) is not None:
         column = _without_arrow(column, in_arrow)
-    if _is_in_zone(column.dtype):
-        column = column.mask(_without_text(column.dt.tz_convert("UTC")))
-        column = column.mask(_without_text(column))
-    text = column.astype(object).map(str, na_action="ignore")
-    return text.where(column.notna(), None)
+    return _moments(column) if _is_in_zone(column.dtype) else _as_python_writes(column)
+
+
+def _as_python_writes(column: Any, offset: str = "") -> Any:
+    """The texts of a column of pandas; those of moments may get the offset of a time zone."""
+    texts = np.full(len(column), None, dtype=object)
+    known = column.notna().to_numpy()
+    texts[known] = [str(value) + offset for value in column[known].astype(object)]
+    return type(column)(texts, index=column.index, dtype=object)
+
+
+def _moments(column: Any) -> Any:
+    """The texts of moments in a time zone; none beyond the years 1 to 9999, where Python has none.
+
+    Before 1678 pandas reads the offset of most zones from memory that is not its own, and often
+    ends the process. So these moments get the offset of the first day of that year.
+    """
+    utc = column.dt.tz_convert("UTC").dt.tz_localize(None)
+    utc = utc.mask(_without_text(utc))
+    early = (utc < SAFE).to_numpy()
+    late = column.where(~early & utc.notna())
+    texts = _as_python_writes(late.mask(_without_text(late.dt.tz_localize(None))))
+    if not early.any():
+        return texts
+    (first,) = type(column)([SAFE]).dt.tz_localize("UTC").dt.tz_convert(column.dt.tz)
+    local = utc[early] + first.utcoffset()
+    offset = str(first)[len("1678-01-01 00:00:00") :]
+    found = texts.to_numpy(copy=True)
+    found[early] = _as_python_writes(local.mask(_without_text(local)), offset)
+    return type(column)(found, index=column.index, dtype=object)
 
 
 def _times_of_day(column: Any, kind: Any) -> Any:
@@ -186,8 +209,8 @@ def _without_arrow(column: Any, kind: Any) -> Any:
 
 
 def _without_text(moments: Any) -> Mask:
-    """Which moments, as their zone has them, are beyond the years of Python."""
-    seconds = moments.dt.tz_localize(None).to_numpy().astype("M8[s]")
+    """Which moments without a time zone are beyond the years of Python."""
+    seconds = moments.to_numpy().astype("M8[s]")
     first, end = np.datetime64("0001-01-01", "s"), np.datetime64("10000-01-01", "s")
     found: Mask = (seconds < first) | (seconds >= end)
     return found

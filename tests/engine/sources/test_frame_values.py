@@ -35,6 +35,7 @@ from dpforest_duckdb.domain.types import BIGINT, DOUBLE, VARCHAR, column_type
 from dpforest_duckdb.engine.base import Coding
 from dpforest_duckdb.engine.columns.casts import plain_text_sql, shortest
 from dpforest_duckdb.engine.columns.written_values import LEAST_FLOAT, plain_text, shortest_number
+from dpforest_duckdb.engine.sources.frame_columns import with_texts
 from dpforest_duckdb.errors import PublicFactWarning
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.sql import Sql
@@ -150,6 +151,23 @@ def test_a_far_moment_in_a_time_zone_ends_no_run(far: str, zone: str, arrow: boo
 
     usual = ["2020-01-02", "2020-01-03", "NaT"]
     assert np.abs(counts([*usual, far]) - counts(usual)).sum() == 1
+
+
+@pytest.mark.parametrize(
+    ("zone", "texts"),
+    [
+        ("UTC", ["0001-01-01 00:00:00+00:00", "1677-12-31 12:00:00+00:00"]),
+        ("Asia/Tokyo", ["0001-01-01 09:19:00+09:19", "1677-12-31 21:19:00+09:19"]),
+        ("America/New_York", [None, "1677-12-31 07:04:00-04:56"]),
+    ],
+)
+def test_moments_before_1678_have_the_offset_of_that_year(
+    zone: str, texts: list[str | None]
+) -> None:
+    """pandas looks for older offsets where it may not read, and often ends the process."""
+    moments = pandas.Series(np.array(["0001-01-01", "1677-12-31T12:00", "NaT"], "M8[s]"))
+    frame = pandas.DataFrame({"q": moments.dt.tz_localize("UTC").dt.tz_convert(zone)})
+    assert with_texts(frame)["q"].tolist() == [*texts, None]
 
 
 def test_moments_in_a_time_zone_are_predicted_as_they_are_trained(
