@@ -303,7 +303,8 @@ def _show(account: KeptAccount, budget: Budget) -> None:
         say("There is no such ledger yet, so nothing is known of earlier runs.")
     if budget.entries:
         rows = [
-            {"run": run.seq, **run.facts(), "protects": str(run.unit)} for run in budget.entries
+            {"run": number, **run.facts(), "protects": str(run.unit)}
+            for number, run in enumerate(budget.entries, 1)
         ]
         hidden = {"privacy_unit", "rows_per_unit", *(() if budget.spent_delta else ("delta",))}
         if cap and all(run.unit == cap.unit for run in budget.entries):

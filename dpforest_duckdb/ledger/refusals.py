@@ -35,13 +35,13 @@ def check_cap(new: Cap, budget: Budget, raise_cap: bool) -> None:
             f"Refused: the cap of {holder} protects {old.unit}, and something was spent "
             f"under it already, so that cannot be changed to {new.unit}."
         )
-    for run in budget.entries:
+    for number, run in enumerate(budget.entries, 1):
         if not run.private:
             raise BudgetError(
-                f"Refused: run {run.seq} on {holder} was not private, so no cap can count it."
+                f"Refused: run {number} on {holder} was not private, so no cap can count it."
             )
         if not protects(run.unit, new.unit):
-            _refuse_unit(run, new.unit, budget)
+            _refuse_unit(number, run, new.unit, budget)
     if old and not raise_cap:
         if not old.unit.is_row and not protects(old.unit, new.unit):
             raise BudgetError(
@@ -52,8 +52,8 @@ def check_cap(new: Cap, budget: Budget, raise_cap: bool) -> None:
         _check_not_raised("δ", ATTO, old.delta, new.delta, holder)
 
 
-def _refuse_unit(run: Debit, unit: PrivacyUnit, budget: Budget) -> None:
-    """Raise `BudgetError`: a cap that protects `unit` cannot count a run."""
+def _refuse_unit(number: int, run: Debit, unit: PrivacyUnit, budget: Budget) -> None:
+    """Raise `BudgetError`: a cap that protects `unit` cannot count a run, by its `number`."""
     others = [other.unit for other in budget.entries if not protects(other.unit, run.unit)]
     if others:
         raise BudgetError(
@@ -61,7 +61,7 @@ def _refuse_unit(run: Debit, unit: PrivacyUnit, budget: Budget) -> None:
             "cap can ever count them all."
         )
     raise BudgetError(
-        f"Refused: run {run.seq} on {run.holder} protected {run.unit}, so a cap that protects "
+        f"Refused: run {number} on {run.holder} protected {run.unit}, so a cap that protects "
         f"{unit} cannot count it: pass {_options(run.unit)}."
     )
 

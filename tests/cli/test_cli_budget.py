@@ -52,6 +52,9 @@ def test_rows_are_protected_only_with_a_word_about_persons(db: Path, tmp_path: P
 def test_the_list_of_runs_says_whom_they_protect_unless_the_cap_does(db: Path) -> None:
     show = ("budget", "--db", db, "--table", "visits")
     assert "protects" in dpforest(*show).out
+    dpforest(*train(db, "--name", "again", "--recipe", "dpdf"))
+    numbers = [line.split()[0] for line in dpforest(*show).text.splitlines() if "done" in line]
+    assert numbers == ["1", "2"], "runs are numbered, not entries of the ledger"
     dpforest("budget", "set", *show[1:], "--epsilon", "9", "--privacy-unit", "row")
     assert "protects" not in dpforest(*show).out
 
