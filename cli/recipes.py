@@ -26,8 +26,9 @@ def recipes(
         ),
     ] = None,
     epsilon: Annotated[
-        str, typer.Option(metavar="E", help="With a name: show how this ε is divided.")
-    ] = "1",
+        str | None,
+        typer.Option(metavar="E", help="With a name: show how this ε is divided. [default: 1]"),
+    ] = None,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the systems as a Markdown page.")
     ] = False,
@@ -44,7 +45,10 @@ def recipes(
     from dpforest_duckdb.privacy.amounts import nano_epsilon
     from dpforest_duckdb.recipes import RECIPES, find
 
-    nano = nano_epsilon(epsilon)
+    if name is None:
+        options.refuse_idle("goes with the name of a recipe", epsilon=epsilon)
+    shared = "1" if epsilon is None else epsilon
+    nano = nano_epsilon(shared)
     chosen = list(RECIPES.values()) if name is None else [find(name)]
     facts = [_facts(recipe, nano) for recipe in chosen]
     if as_json:
@@ -54,7 +58,7 @@ def recipes(
     elif name is None:
         _show_all(facts)
     else:
-        _show(chosen[0], facts[0], epsilon)
+        _show(chosen[0], facts[0], shared)
 
 
 def _facts(recipe: Recipe, epsilon: int) -> dict[str, Any]:

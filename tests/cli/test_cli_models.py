@@ -125,7 +125,9 @@ def test_recipes() -> None:
         "auto": True,
         "privatree": False,
     }
+    assert "ε = 2 on six categorical" in dpforest("recipes", "dpdf", "--epsilon", "2").text
     refused(dpforest("recipes", "dpfd"), "did you mean dpdf")
+    refused(dpforest("recipes", "--epsilon", "2"), "goes with the name of a recipe", code=2)
 
 
 def test_no_verb_writes_through_a_link(db: Path, tmp_path: Path) -> None:
