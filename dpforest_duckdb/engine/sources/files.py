@@ -167,8 +167,8 @@ class CsvFiles:
         of a bound domain.
         """
         found = [
-            f'Records of "{self.name}" that are not UTF-8, or have fewer fields than the header, '
-            "are left out: convert files in another encoding first."
+            f'Rows of "{self.name}" are left out if they have fewer fields than the header, or '
+            "text that is not UTF-8: convert a file in another encoding first."
         ]
         kinds = {each.family for each in domain.attributes if each.kind == "numeric"}
         spelt = any(header.delimiter == ";" for header in self.headers)
