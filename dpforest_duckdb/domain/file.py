@@ -80,10 +80,8 @@ def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -
     if not isinstance(columns, list) or not all(isinstance(c, dict) for c in columns):
         near = " ([[columns]] is misspelt)" if isinstance(content.get("columns"), list) else ""
         raise DpforestError(f"The domain has no [[column]] tables{near}: add one per attribute.")
-    unit = content.get("privacy_unit")
-    if unit is not None and not isinstance(unit, str):
-        raise DpforestError("privacy_unit in the domain must be a column name in quotes.")
-    attributes, identifiers, targets, without_kind = [], [], [], []
+    unit = _privacy_unit(content)
+    attributes, identifiers, targets, other_kinds = [], [], [], {}
     refusals = Refusals()
     for column in columns:
         name = column.get("name")
@@ -95,12 +93,13 @@ def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -
                 identifiers.append(name)
             elif fold(name) == fold(wanted):
                 targets.append(_class_list(name, column))
-            elif column.get("kind") is None:
-                without_kind.append(name)
+            elif column.get("kind") not in ("categorical", "numeric"):
+                other_kinds[name] = column.get("kind")
             else:
                 attributes.append(_attribute(name, column))
-    with refusals.gathered():
-        _refuse_without_kind(without_kind)
+    for refuse in (_refuse_without_kind, _refuse_other_kinds):
+        with refusals.gathered():
+            refuse(other_kinds)
     refusals.refuse()
     if len(targets) > 1:
         raise DpforestError(f'The domain describes the target "{wanted}" twice: once only.')
@@ -110,10 +109,10 @@ def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -
             "list its classes."
         )
     if not targets:
-        names = [column["name"] for column in columns]
+        near = hint(wanted, [column["name"] for column in columns])
         raise DpforestError(
-            f'The domain does not describe the target "{wanted}"{hint(wanted, names)}: add its '
-            "[[column]] with the classes."
+            f'The domain does not describe the target "{wanted}"{near}: add its [[column]] with '
+            "the classes."
         )
     return Domain(
         attributes=tuple(attributes),
@@ -221,10 +220,18 @@ def _categories(name: str, given: Sequence[Any]) -> tuple[str, ...]:
     return tuple(category_text(value) for value in given)
 
 
-def _refuse_without_kind(names: Sequence[str]) -> None:
+def _privacy_unit(content: Mapping[str, Any]) -> str | None:
+    unit = content.get("privacy_unit")
+    if unit is not None and not isinstance(unit, str):
+        raise DpforestError("privacy_unit in the domain must be a column name in quotes.")
+    return unit
+
+
+def _refuse_without_kind(kinds: Mapping[str, object]) -> None:
     """Raise `DpforestError` if there are columns without a kind, as in a file that is not filled in
     yet.
     """
+    names = [name for name, kind in kinds.items() if kind is None]
     if names:
         raise DpforestError(
             f"The domain gives no kind for {listed(names, 3)}: add kind = "
@@ -232,15 +239,21 @@ def _refuse_without_kind(names: Sequence[str]) -> None:
         )
 
 
+def _refuse_other_kinds(kinds: Mapping[str, object]) -> None:
+    """Raise `DpforestError` if there are columns with an unknown kind."""
+    names = [name for name, kind in kinds.items() if kind is not None]
+    if names:
+        written = sorted({kind for kind in kinds.values() if isinstance(kind, str)})
+        instead = f", not {', '.join(map(_toml, written[:3]))}" if written else ""
+        raise DpforestError(
+            f'The domain must have kind = "categorical", "numeric" or "identifier"{instead} for '
+            f"{listed(names, 3)}: correct it, or delete the column."
+        )
+
+
 def _attribute(name: str, column: Mapping[str, Any]) -> Attribute:
     """The attribute that a [[column]] declares. Raises `DpforestError` for a wrong key or value."""
-    kind = column.get("kind")
-    if kind not in ("categorical", "numeric"):
-        written = f", not {_toml(kind)}" if isinstance(kind, str) else ""
-        raise DpforestError(
-            f'Column "{name}" of the domain needs kind = "categorical", "numeric" or "identifier"'
-            f"{written}: correct it, or delete the column from the domain."
-        )
+    kind = column["kind"]
     domain = column.get("domain", [])
     edges = column.get("edges", [])
     for key, value in (("domain", domain), ("edges", edges)):

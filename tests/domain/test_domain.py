@@ -202,6 +202,20 @@ def test_all_errors_of_a_domain_come_at_once() -> None:
         domain.bind({"c": column_type("VARCHAR"), "f": column_type("VARCHAR")})
 
 
+def test_columns_of_a_wrong_kind_share_one_sentence() -> None:
+    column = {"name": "c", "kind": "categorical", "domain": ["a", "b"]}
+    wrong = [{"name": name, "kind": "text"} for name in "efghi"]
+    wrong += [{"name": "j", "kind": 1}, {"name": "k"}]
+    with pytest.raises(DpforestError) as refused:
+        domain_from_mapping({"target": "c", "column": [column, *wrong]})
+    assert refused.value.sentence == (
+        'The domain gives no kind for "k": add kind = "categorical", "numeric" or "identifier" '
+        'with its keys to each, or delete the column. The domain must have kind = "categorical", '
+        '"numeric" or "identifier", not "text" for "e", "f", "g" and 3 more: correct it, or delete '
+        "the column."
+    )
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
