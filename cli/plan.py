@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from dpforest_duckdb.cli.output import emit, say, show_table, tell
+from dpforest_duckdb.cli.output import emit, show_table, tell
 from dpforest_duckdb.domain.names import listed
 from dpforest_duckdb.errors import one_line
 
@@ -101,9 +101,6 @@ def _show_plan(run: Run) -> None:
     tell("Every query:")
     _show_queries(run, found)
     _explain(run, found)
-    left = run.account.budget().left_epsilon
-    if left is not None and run.cost > left:
-        say("The remaining budget does not allow this run.")
 
 
 def _declared(attribute: Attribute) -> str:

@@ -254,12 +254,12 @@ def train(
 
 
 def _show_dry(runs: list[Run], as_json: bool, *, replace: bool) -> None:
-    """Show the plans; refuse what the budget would refuse, and say which names are taken."""
+    """Refuse what a run would refuse; show the plans, and say which names are taken."""
     from dpforest_duckdb.domain.names import fold
     from dpforest_duckdb.training.train import check_together
 
-    show_plans(runs, as_json)
     check_together(runs)
+    show_plans(runs, as_json)
     taken = set() if replace else {fold(name) for name in runs[0].engine.models.names()}
     for run in runs:
         if run.name is not None and fold(run.name) in taken:

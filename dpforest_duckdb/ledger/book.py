@@ -8,6 +8,7 @@ hash of the last entry with the table, and looks for it in the ledger the next t
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -77,6 +78,17 @@ class Ledger:
         with self._connection("rw") as connection:
             connection.execute("BEGIN")
             return self._load(connection) if self._has_layout(connection) else Chain()
+
+    def refuse_unwritable(self) -> None:
+        """Raise what `writing` would raise where file or folder cannot be written; write nothing.
+
+        SQLite needs the folder too, for its journal.
+        """
+        present = self.path.exists()
+        if not os.access(self.path.parent, os.W_OK | os.X_OK):
+            raise self._error(_TROUBLE["READONLY"] if present else _UNREACHABLE)
+        if present and not os.access(self.path, os.W_OK):
+            raise self._error(_TROUBLE["READONLY"])
 
     @contextmanager
     def writing(self) -> Iterator[Chain]:

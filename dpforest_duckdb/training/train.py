@@ -139,11 +139,13 @@ def _executed(runs: Sequence[Run], observe: Observer) -> Iterator[Forest]:
 
 
 def check_together(runs: Sequence[Run]) -> None:
-    """Raise `DpforestError` unless all runs fit into their budgets, and one after the other into
-    memory and temporary disk; nothing is debited.
+    """Raise `DpforestError` unless the ledger can be written, and all runs fit into their budgets,
+    and one after the other into memory and temporary disk; nothing is debited.
     """
-    ledger = runs[0].account.ledger
-    chain = Chain() if ledger is None else ledger.read()
+    chain, ledger = Chain(), runs[0].account.ledger
+    if ledger is not None:
+        ledger.refuse_unwritable()
+        chain = ledger.read()
     for number, run in enumerate(runs):
         try:
             run.check(chain)

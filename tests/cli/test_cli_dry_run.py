@@ -47,11 +47,34 @@ def test_dry_run_touches_nothing(db: Path) -> None:
 
 
 def test_dry_run_says_what_is_left_of_a_cap(db: Path) -> None:
-    dpforest("budget", "set", "--db", db, "--table", "visits", "--epsilon", "1.5")
+    dpforest("budget", "set", "--db", db, "--table", "visits", "--epsilon", "2.5")
     said = dpforest(*train(db, "--dry-run", "--name", "again"))
-    assert said.code == 1
-    assert '(table "visits": left ε = 0.5)' in said.out
-    assert "does not allow this run" in said.err
+    assert said.code == 0
+    assert '(table "visits": left ε = 1.5)' in said.out
+
+
+def test_dry_run_refuses_what_a_cap_refuses_and_shows_no_plan(db: Path) -> None:
+    dpforest("budget", "set", "--db", db, "--table", "visits", "--epsilon", "1.5")
+    for words in ((), ("--json",)):
+        said = dpforest(*train(db, "--dry-run", "--name", "again", *words))
+        assert (said.code, said.out) == (1, "")
+        assert "only 0.5 of the cap of 1.5 is left" in said.err
+
+
+def test_dry_run_says_of_the_ledger_what_a_run_says(
+    db: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("train", "--db", db, "--table", "fresh", "--target", "ill", "--epsilon", "1")
+    words += ("--name", "again", "--ledger", tmp_path / "missing" / "book")
+    dry, real = dpforest(*words, "--dry-run"), dpforest(*words)
+    assert (dry.code, dry.out) == (real.code, real.out) == (1, "")
+    assert "check that its folder exists and is writable" in dry.err
+    assert dry.err == real.err
+    for closed in (db.parent, Path(f"{db}.ledger")):
+        monkeypatch.setattr("os.access", lambda path, mode, closed=closed: Path(path) != closed)
+        said = dpforest(*train(db, "--name", "again", "--dry-run"))
+        assert (said.code, said.out) == (1, "")
+        assert "make the file and its folder writable" in said.err
 
 
 def test_dry_run_shows_bounds_of_dates_without_midnight(tmp_path: Path) -> None:
