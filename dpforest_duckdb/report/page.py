@@ -31,6 +31,7 @@ from dpforest_duckdb.report.charts import (
     tree_chart,
 )
 from dpforest_duckdb.report.evaluated import Evaluated
+from dpforest_duckdb.scoring.score_sql import added_names
 from dpforest_duckdb.tree import LEAF, Tree
 
 WITH_DELTA = ("μ² = ", "ρ = ")  # costs of steps that use a δ; ρ in older models
@@ -106,7 +107,7 @@ def report_html(
             all_rules=len(rules),
             with_counts=any(rule.get("counts") for rule in rules),
             attributes=[_described(attribute) for attribute in forest.domain.attributes],
-            sql=forest.to_sql() if forest.table else "",
+            sql=_sql(forest) if forest.table else "",
             payload=_script_json(payload),
             library=_library(),
         )
@@ -116,6 +117,14 @@ def report_html(
 def _drawn_effect(forest: Forest, effect: Effect) -> dict[str, Any]:
     name = forest.domain.attributes[effect.attribute].name
     return {"name": name, "chart": effect_chart(forest, effect)}
+
+
+def _sql(forest: Forest) -> str:
+    """The SQL of a model, with a prefix where an attribute has the name of a new column."""
+    taken, prefix = {each.column.casefold() for each in forest.domain.attributes}, ""
+    while taken & {name.casefold() for name in added_names(forest, prefix)}:
+        prefix += "scored_"
+    return forest.to_sql(prefix=prefix)
 
 
 def _library() -> str:

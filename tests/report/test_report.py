@@ -159,6 +159,13 @@ def test_hostile_names_and_labels_stay_text() -> None:
     assert body.count(written) == body.count(f"<bdi>{written}</bdi>") > 2
 
 
+def test_an_attribute_may_have_the_name_of_a_scored_column() -> None:
+    domain = two_attributes(("Prediction", "scored_p_yes"))
+    forest = forest_of(domain, one_split(domain, 0, log_odds([0.0], [0.0], [1.0], [0.0])))
+    page = report_html(replace(forest, table="visits"))
+    assert 'AS "scored_scored_p_yes"' in html.unescape(page)
+
+
 @pytest.mark.parametrize("classes", [2, 100])
 def test_many_classes_and_attributes_and_a_single_leaf_have_a_page(classes: int) -> None:
     labels = tuple(f"class {number}" for number in range(classes))
