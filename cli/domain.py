@@ -8,7 +8,7 @@ import typer
 
 from dpforest_duckdb.cli import opening, options
 from dpforest_duckdb.cli.output import emit, say, tell
-from dpforest_duckdb.domain.names import fold, hint, spellings
+from dpforest_duckdb.domain.names import fold, hint, listed, spellings
 from dpforest_duckdb.errors import DpforestError, one_line
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _check(rows: FoundRows, file: str, target: str | None, as_json: bool) -> Non
     for note in notes:
         tell(f"Note: {note}")
     if unused:
-        tell(f"Columns not used: {', '.join(unused)}.")
+        tell(f"Columns not used: {listed(unused)}.")
     found = len(bound.attributes)
     tell(f"The domain fits the columns: {found} attribute{'s'[: found != 1]} and the target.")
     tell("No row was read, so values were not compared: check how the categories are spelled.")

@@ -52,6 +52,9 @@ def test_the_check_of_a_domain_file_counts_the_privacy_unit_as_used(
     checked = ("domain", "--db", db, "--table", "visits", "--check", file)
     assert "not used" not in dpforest(*checked).text
     assert dpforest(*checked, "--json").facts["unused"] == []
+    parts = file.read_text().split("\n[[column]]")
+    file.write_text("\n[[column]]".join(part for part in parts if '"age"' not in part))
+    assert 'Columns not used: "age".' in dpforest(*checked).text
 
 
 def test_truth_values_of_files_and_enumerations_of_queries_declare_themselves(
