@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 
 from dpforest_duckdb.errors import UsageError
 from dpforest_duckdb.scoring.content import ForestContent
@@ -42,6 +43,12 @@ def dbt_schema(forest: ForestContent, dialect: Dialect, name: str, added: list[s
     family = forest.domain.target_type.family
     classes = [str(dialect.literal(label, family)) for label in forest.domain.classes]
     prediction, *shares = added
+    accepted = [
+        "          - accepted_values:",
+        "              arguments:",
+        f"                values: [{', '.join(map(_text, classes))}]",
+        "                quote: false",
+    ]
     lines = [
         "version: 2",
         "",
@@ -49,28 +56,23 @@ def dbt_schema(forest: ForestContent, dialect: Dialect, name: str, added: list[s
         f"  - name: {_text(name)}",
         f"    description: {_text(f'Scored by model {forest.name}. {forest.guarantee}')}",
         "    columns:",
-        *_column(prediction, f"The most probable class of {forest.domain.target}."),
-        "          - accepted_values:",
-        f"              values: [{', '.join(map(_text, classes))}]",
-        "              quote: false",
+        *_column(prediction, f"The most probable class of {forest.domain.target}.", accepted),
     ]
     for label, share in zip(forest.domain.classes, shares, strict=True):
         lines += _column(share, f"The probability of class {label}.")
     return "\n".join(lines) + "\n"
 
 
-def _column(name: str, description: str) -> list[str]:
-    """A column, with a test unless dbt would read Jinja in its name."""
+def _column(name: str, description: str, tests: Sequence[str] = ()) -> list[str]:
+    """A column, with `not_null` and other tests unless dbt would read Jinja in its name."""
     lines = [
         f"      - name: {_quoted(name)}",
         "        quote: true",
         f"        description: {_text(description)}",
     ]
-    return (
-        lines
-        if JINJA_OPENING.search(name)
-        else [*lines, "        data_tests:", "          - not_null"]
-    )
+    if JINJA_OPENING.search(name):
+        return lines
+    return [*lines, "        data_tests:", "          - not_null", *tests]
 
 
 def _text(text: str) -> str:

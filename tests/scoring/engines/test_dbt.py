@@ -96,6 +96,15 @@ def test_a_properties_file_holds_any_class_as_yaml_reads_it() -> None:
     assert not set(odd) & set(schema)
 
 
+def test_tests_have_their_arguments_where_dbt_expects_them(made: MakeCase) -> None:
+    case = made("two classes")
+    schema = publish_sql(case.forest, form="dbt-schema", name="m")
+    assert "- accepted_values:\n              arguments:\n                values: [" in schema
+    braces = publish_sql(case.forest, form="dbt-schema", name="m", prefix="{{ 1 }}")
+    assert "data_tests" not in braces
+    assert "accepted_values" not in braces
+
+
 def write_models(case: Case, models: Path) -> None:
     """A case as a model of a dbt project, with its properties."""
     model = publish_sql(case.forest, "numbered", form="dbt", key=["id"])
