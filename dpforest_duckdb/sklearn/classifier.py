@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from multiprocessing import current_process
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin  # type: ignore[import-u
 from sklearn.utils import check_random_state  # type: ignore[import-untyped]
 from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
+from dpforest_duckdb.arguments import refuse_wrong_types
 from dpforest_duckdb.arrays import Floats
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.names import fold
@@ -31,6 +33,7 @@ from dpforest_duckdb.errors import (
     NoBudgetWarning,
     NotPrivateWarning,
     PrivacyLeakWarning,
+    warn,
 )
 from dpforest_duckdb.ledger.accounts import AnyAccount, NoAccount
 from dpforest_duckdb.ledger.book import Ledger
@@ -38,6 +41,7 @@ from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.model.effects import importances
 from dpforest_duckdb.model.figures import Evaluation
 from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.privacy.unit import requested_unit
 from dpforest_duckdb.scoring.score_sql import Scored, score_sql, share_names
 from dpforest_duckdb.sklearn.declared import Declared, assembled, missing, read_off
 from dpforest_duckdb.sklearn.inputs import (
@@ -61,7 +65,14 @@ UNRECORDED = (
 )
 
 # options of the command line in messages, and the parameters that stand for them here
-_PARAMETERS = {"--trees": "n_estimators", "--depth": "max_depth", "--db": "domain"}
+_PARAMETERS = {
+    "--trees": "n_estimators",
+    "--depth": "max_depth",
+    "--db": "domain",
+    "leave it out of the domain or pass --exclude": "leave it out of X, and of domain",
+    "correct the domain, or leave it out with --exclude": "correct domain, or add it to X",
+}
+_NUMBERS = re.compile("^(trees|depth)(?= )")  # how a note begins that names one of them
 DECLARE = "Declare what is public with bounds, categories and classes."
 
 
@@ -102,7 +113,8 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         (lower, upper) of all numeric columns, as numbers or as one list each, or a pair by column.
         Numbers may have fractions; declare whole numbers of few values with `categories`.
     categories : dict, optional
-        The values of columns that are no quantities, by the name or number of the column.
+        The values of columns that are no quantities, by the name of the column, or by its place
+        from 0. If a DataFrame has numbers in the place of names, these count, not the places.
     classes : list, optional
         The classes, in the type that predictions have. Rows of other classes are left out, and so
         are those whose class is missing. With `domain`, they are the classes there: without them,
@@ -341,16 +353,20 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         `named` is the name of y, if it has one.
         """
-        declared = Declared(columns, self.domain, self.bounds, self.categories, self.privacy_unit)
+        refuse_wrong_types({"privacy_unit": self.privacy_unit})
+        cap = account.budget().cap
+        unit = requested_unit(
+            self.privacy_unit, None, cap=cap.unit if cap else None, columns=columns.names
+        )
+        declared = Declared(columns, self.domain, self.bounds, self.categories, unit)
         domain, leaks, classes = self._domain(declared, labels, account, memory, named)
         rows = columns.with_column(domain.target, labels)
         frame = Frame.of(self.dataset or "sklearn", rows, GivenDatabase(memory))
         seed = None
         if self.random_state is not None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        with warnings.catch_warnings():
-            # random_state is documented; a flaw of the recipe is not
-            warnings.filterwarnings("ignore", "Seeded", NotPrivateWarning)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
             run = prepare(
                 memory.connection,
                 frame,
@@ -366,7 +382,8 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 account=account,
                 leaks=leaks,
             )
-            forest = run.execute()
+        _warn_again(caught)
+        forest = run.execute()
         order = np.argsort(classes, kind="stable")
         self.classes_, self._order, self._names = classes[order], order, columns.names
         return forest
@@ -403,7 +420,8 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if len(classes) < 2:
             given = "y" if self.classes is None else "classes"
             raise InvalidInputError(
-                f"A classifier needs at least two classes: {given} has only one class."
+                f"A classifier needs at least two classes: {given} has "
+                f"{'only one class' if len(classes) else 'no class'}."
             )
         if unknown:
             frame = Frame.of("sklearn", declared.columns.frame, GivenDatabase(memory))
@@ -474,6 +492,17 @@ def _as_value_errors() -> Iterator[None]:
         for option, parameter in _PARAMETERS.items():
             sentence = sentence.replace(option, parameter)
         raise InvalidInputError(sentence) from None
+
+
+def _warn_again(caught: Iterable[warnings.WarningMessage]) -> None:
+    """Warnings of the library with the names of our parameters, at the line of the user.
+
+    That of `random_state` is left out: it is documented. A flaw of a recipe is not.
+    """
+    for each in caught:
+        text = _NUMBERS.sub(lambda found: _PARAMETERS[f"--{found[0]}"], str(each.message))
+        if not (each.category is NotPrivateWarning and text.startswith("Seeded")):
+            warn(text, each.category)
 
 
 _warned: list[bool] = []

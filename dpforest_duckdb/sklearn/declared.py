@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from dpforest_duckdb.domain.names import hint
 from dpforest_duckdb.domain.types import column_type
 from dpforest_duckdb.engine.columns.written_values import plain_text
 from dpforest_duckdb.engine.sources.frames import Frame
+from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.sklearn.inputs import Columns
 
@@ -29,13 +29,13 @@ _NUMBERS = ("integer", "decimal", "float", "boolean", "date", "timestamp")
 
 @dataclass(frozen=True)
 class Declared:
-    """What the parameters declare of the columns of X; `unit` is that of the privacy unit."""
+    """What the parameters declare of the columns of X, of which `unit` has at most one."""
 
     columns: Columns
     domain: Any
     bounds: Any
     categories: Any
-    unit: str | None
+    unit: PrivacyUnit
 
     def whole(self) -> Domain | None:
         """The domain, if it is given whole; else None.
@@ -85,7 +85,7 @@ class Declared:
         if self.bounds is None:
             return {}
         categorical = self._by_name("categories", self.categories)
-        names = [n for n in self.columns.names if n not in categorical and n != self.unit]
+        names = [n for n in self.columns.names if n not in (*categorical, *self.unit.columns)]
         try:
             lower, upper = self.bounds
             lowers, uppers = (np.broadcast_to(side, len(names)).tolist() for side in (lower, upper))
@@ -102,9 +102,8 @@ class Declared:
         if not isinstance(given, Mapping):
             raise ValueError(f"{parameter} must be a dictionary by column.")
         names, found = self.columns.names, {}
-        for key, value in given.items():
-            if isinstance(key, numbers.Integral) and 0 <= int(key) < len(names):
-                key = names[int(key)]
+        for given_key, value in given.items():
+            key = self.columns.numbered(given_key)
             if key not in names:
                 near = hint(str(key), map(str, names))
                 raise ValueError(
@@ -116,7 +115,7 @@ class Declared:
 
 def missing(declared: Declared, known: Mapping[str, Any]) -> list[str]:
     """The columns of X without bounds or categories."""
-    return [n for n in declared.columns.names if n not in known and n != declared.unit]
+    return [n for n in declared.columns.names if n not in (*known, *declared.unit.columns)]
 
 
 def read_off(frame: Frame, names: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -154,7 +153,7 @@ def read_off(frame: Frame, names: Sequence[str]) -> dict[str, dict[str, Any]]:
 def _bounds(low: Any, high: Any) -> dict[str, Any]:
     """Bounds that were read off a column, moved apart if they are equal; 0 and 1 if it is empty."""
     if low is None:
-        low, high = 0, 1
+        low, high = 0.0, 1.0
     if isinstance(low, int | float) and low == high:
         high = low + max(1, abs(low)) if isinstance(low, int) else low + max(1.0, abs(low))
     if low == high:

@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, cast
 
 import numpy as np
@@ -40,10 +41,14 @@ Labels = NDArray[Any]  # the classes of rows `[row]`, or the class list `[class]
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of X by name: a DataFrame, or arrays `[row]`."""
+    """The columns of X by name: a DataFrame, or arrays `[row]`.
+
+    `numbers` are the labels of a DataFrame whose columns have whole numbers in the place of names.
+    """
 
     frame: Any
     names: tuple[str, ...]
+    numbers: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -73,6 +78,15 @@ class Columns:
         column = type(self.frame).from_pydict({name: y}).column(0)
         return self.frame.append_column(name, column)
 
+    def numbered(self, key: Any) -> Any:
+        """The name of the column with a number: its label if labels are numbers, else its place.
+
+        Anything else stays as it is.
+        """
+        places = self.numbers or range(len(self.names))
+        known = isinstance(key, Integral) and key in places
+        return self.names[places.index(int(key))] if known else key
+
     def free_name(self, wanted: str) -> str:
         """A name for a column that no other has; columns ignore case."""
         taken = {fold(name) for name in self.names}
@@ -94,11 +108,14 @@ def features(estimator: BaseEstimator, X: Any, *, reset: bool, unit: str | None 
         if not rows or not width:
             raise ValueError(f"X has no {'columns' if rows else 'rows'}: at least one is needed.")
         given = column_names(X)
-        if len(set(given)) < len(given):
-            raise ValueError("X has two columns of one name: rename one.")
+        if len({fold(name) if isinstance(name, str) else name for name in given}) < len(given):
+            raise ValueError("X has two columns of one name (case is ignored): rename one.")
+        if "" in given:
+            raise ValueError("X has a column whose name is empty: rename it.")
         plain = X if unit not in given else _selected(X, [name for name in given if name != unit])
         validate_data(estimator, plain, reset=reset, skip_check_array=True)
-        return Columns(*_named(X, plain=not hasattr(estimator, "feature_names_in_")))
+        numbers = tuple(given) if all(isinstance(name, Integral) for name in given) else ()
+        return Columns(*_named(X, plain=not hasattr(estimator, "feature_names_in_")), numbers)
     array = _validated(estimator, X, reset=reset)
     if array.dtype.kind not in "biufUSOM":
         raise ValueError(f"X has the type {array.dtype}, which is neither numbers, text nor dates.")
@@ -248,7 +265,7 @@ def class_list(given: Any) -> Labels:
     """The declared classes, sorted. Raises `ValueError` for anything but values of one type."""
     try:
         found = np.asarray(given)
-        if found.ndim == 1:
+        if found.ndim == 1 and not any(map(_is_missing, found.tolist())):
             np.unique(np.asarray(given, dtype=object))  # fails for several types
             return np.unique(found)
     except (TypeError, ValueError):

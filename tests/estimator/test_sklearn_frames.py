@@ -26,6 +26,18 @@ def test_a_misspelt_column_gets_a_suggestion() -> None:
         model(bounds={"agee": (0, 60), "size": (0, 1)}).fit(frame, Y)
 
 
+def test_numbers_of_columns_are_labels_where_a_frame_has_them() -> None:
+    for labels in ([1, 0], [5, 6]):
+        bounds = {labels[0]: (0, 60), labels[1]: (0, 7)}
+        frame = pandas.DataFrame(X, columns=labels)
+        attributes = model(bounds=bounds).fit(frame, Y).forest_.domain.attributes
+        assert [(each.column, each.upper) for each in attributes] == [("x0", 60.0), ("x1", 7.0)]
+    attributes = model(bounds={1: (0, 7), 0: (0, 60)}).fit(X, Y).forest_.domain.attributes
+    assert [each.upper for each in attributes] == [60.0, 7.0]
+    with pytest.raises(ValueError, match='names the column "0", which X does not have'):
+        model(bounds={0: (0, 60)}).fit(pandas.DataFrame(X, columns=[5, 6]), Y)
+
+
 def test_frames_of_all_libraries_give_one_forest() -> None:
     given = {
         "bounds": {"size": (0, 60)},

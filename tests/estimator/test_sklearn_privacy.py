@@ -11,7 +11,12 @@ import numpy as np
 import pytest
 
 from dpforest_duckdb import BudgetError
-from dpforest_duckdb.errors import NoBudgetWarning, NotPrivateWarning, PrivacyLeakWarning
+from dpforest_duckdb.errors import (
+    NoBudgetWarning,
+    NotPrivateWarning,
+    PrivacyLeakWarning,
+    PublicFactWarning,
+)
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.privacy.amounts import NANO
@@ -178,6 +183,29 @@ def test_warnings_name_the_line_of_the_user() -> None:
         model(bounds=None).fit(X, Y)
     assert {warning.category for warning in seen} == {PrivacyLeakWarning, NoBudgetWarning}
     assert {warning.filename for warning in seen} == {__file__}
+
+
+def test_notes_name_the_parameters_of_the_estimator() -> None:
+    with pytest.warns(PublicFactWarning) as caught:
+        model(recipe="auto", n_estimators=5, max_depth=3).fit(X, Y)
+    notes = [each for each in caught if each.category is PublicFactWarning]
+    assert str(notes[0].message).startswith("n_estimators is only an upper limit")
+    assert str(notes[1].message).startswith("max_depth has no effect")
+    assert {each.filename for each in notes} == {__file__}
+
+
+def test_a_privacy_unit_is_no_attribute_however_it_is_given(tmp_path: Path) -> None:
+    frame = pandas.DataFrame(X, columns=["a", "b"]).assign(who=np.arange(1200) // 3)
+    bounds = {"a": (0, 60), "b": (0, 7)}
+    assert model(bounds=bounds, privacy_unit="WHO").fit(frame, Y).forest_.private
+    with pytest.raises(ValueError, match='no column "whom"') as refused:
+        model(bounds=bounds, privacy_unit="whom").fit(frame, Y)
+    assert "taken from the data" not in str(refused.value)
+    budget = {"ledger": tmp_path / "ledger", "dataset": "d"}
+    account = DatasetAccount(Ledger(tmp_path / "ledger"), (), "d")
+    account.set_cap(10 * NANO, 0, PrivacyUnit("who", 1), raise_cap=False)
+    guarantee = model(bounds=bounds, **budget).fit(frame, Y).forest_.guarantee
+    assert guarantee.unit == "who", "as the cap has it"
 
 
 def test_persons_can_be_the_privacy_unit() -> None:
