@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from dpforest_duckdb.audit.mechanisms import Finding
 
 
+DRAWS, RUNS = 1_000_000, 500  # by default
+
+
 class Subject(StrEnum):
     mechanisms = "mechanisms"
     recipes = "recipes"
@@ -31,11 +34,18 @@ def audit(
         ),
     ] = None,
     draws: Annotated[
-        int, typer.Option(metavar="N", help="Draws of each mechanism, on each of the two tables.")
-    ] = 1_000_000,
+        int | None,
+        typer.Option(
+            metavar="N",
+            help=f"Draws of each mechanism, on each of the two tables. [default: {DRAWS}]",
+        ),
+    ] = None,
     runs: Annotated[
-        int, typer.Option(metavar="N", help="Trainings of each recipe, at least 100.")
-    ] = 500,
+        int | None,
+        typer.Option(
+            metavar="N", help=f"Trainings of each recipe, at least 100. [default: {RUNS}]"
+        ),
+    ] = None,
     as_published: Annotated[
         bool, typer.Option("--as-published", help="Audit the recipes as published.")
     ] = False,
@@ -54,23 +64,24 @@ def audit(
     from dpforest_duckdb.audit.recipes import DELTA, WITH_DELTA, audit_recipe
     from dpforest_duckdb.recipes import RECIPES, find
 
-    if not 100 <= draws <= 10**9 or not 100 <= runs <= 10**6:
-        raise UsageError("--draws must be from 100 to 1000000000, --runs from 100 to 1000000.")
+    _check_numbers(draws, runs)
     findings: list[Finding] = []
     if subject is Subject.mechanisms:
-        if recipe or as_published:
-            raise UsageError("--recipe and --as-published go with audit recipes.")
+        options.refuse_idle(
+            "goes with audit recipes", recipe=recipe, runs=runs, as_published=as_published
+        )
         for case in cases():
-            findings.append(audit_mechanism(case, draws))
+            findings.append(audit_mechanism(case, draws or DRAWS))
             say(_line(findings[-1]))
     else:
+        options.refuse_idle("goes with audit mechanisms", draws=draws)
         every = [n for n, r in RECIPES.items() if r.published is not None or not as_published]
         names = recipe or every
         for name in names:
             find(name, as_published=as_published)  # refuse a wrong name before hours of work
         for name in names:
             for delta in ("0", DELTA) if name in WITH_DELTA else ("0",):
-                found = audit_recipe(name, runs, delta=delta, as_published=as_published)
+                found = audit_recipe(name, runs or RUNS, delta=delta, as_published=as_published)
                 findings.append(found)
                 say(_line(found))
     if as_json:
@@ -94,6 +105,13 @@ def audit(
     broken = [finding.name for finding in findings if finding.broken]
     if broken:
         raise DpforestError(f"The claim does not hold for {', '.join(broken)}: report this.")
+
+
+def _check_numbers(draws: int | None, runs: int | None) -> None:
+    if draws is not None and not 100 <= draws <= 10**9:
+        raise UsageError("--draws must be from 100 to 1000000000.")
+    if runs is not None and not 100 <= runs <= 10**6:
+        raise UsageError("--runs must be from 100 to 1000000.")
 
 
 def _verdict(finding: Finding) -> str:

@@ -10,6 +10,7 @@ import typer
 from dpforest_duckdb.cli import options
 from dpforest_duckdb.cli.output import emit, show_table, tell
 from dpforest_duckdb.cli.systems_page import counted_from, systems_page, what_is_done
+from dpforest_duckdb.errors import UsageError
 
 if TYPE_CHECKING:
     from dpforest_duckdb.cli.output import Paragraph
@@ -47,6 +48,8 @@ def recipes(
 
     if name is None:
         options.refuse_idle("goes with the name of a recipe", epsilon=epsilon)
+    if markdown and as_json:
+        raise UsageError("--markdown and --json cannot be used together: choose one.")
     shared = "1" if epsilon is None else epsilon
     nano = nano_epsilon(shared)
     chosen = list(RECIPES.values()) if name is None else [find(name)]

@@ -180,5 +180,8 @@ def test_the_verb(tmp_path: object) -> None:
     assert said.code == 1
     assert "zzz" in said.err
     assert dpforest("audit", "mechanisms", "--recipe", "dpdf").code == 2
+    for words in (("mechanisms", "--runs", "100"), ("recipes", "--draws", "100")):
+        said = dpforest("audit", *words)
+        assert (said.code, "goes with audit" in said.err) == (2, True)
     assert dpforest("audit", "--draws", "5").code == 2
     assert np.isfinite(found["bound"])
