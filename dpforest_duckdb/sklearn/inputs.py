@@ -55,28 +55,22 @@ class Columns:
         return len(next(iter(self.frame.values())) if isinstance(self.frame, dict) else self.frame)
 
     def with_column(self, name: str, y: Labels) -> Any:
-        """The columns with one more, such as the target."""
+        """The columns with one more, such as the target, in the place of one of that name."""
         if isinstance(self.frame, dict):
             return {**self.frame, name: y}
-        if hasattr(self.frame, "assign"):
-            made = self.frame.copy(deep=False)
+        kept = [other for other in self.names if fold(other) != fold(name)]
+        frame = self.frame if len(kept) == len(self.names) else _selected(self.frame, kept)
+        if hasattr(frame, "assign"):
+            made = frame.copy(deep=False)
             if y.dtype.kind in "UO":  # as objects: pandas would encode text, which may fail
                 y = type(made)({name: y}, index=made.index, dtype=object)[name]
             made[name] = y
             return made
         plain = _typed(y)
         with contextlib.suppress(UnicodeError):
-            return self._appended(name, plain)
-        return self._appended(
-            name, np.char.decode(np.char.encode(plain, "utf-8", "replace"), "utf-8")
-        )
-
-    def _appended(self, name: str, y: Labels) -> Any:
-        """The columns of polars or Arrow with one more. Raises `UnicodeError` for other text."""
-        if hasattr(self.frame, "hstack"):
-            return self.frame.hstack(type(self.frame)({name: y}))
-        column = type(self.frame).from_pydict({name: y}).column(0)
-        return self.frame.append_column(name, column)
+            return _appended(frame, name, plain)
+        encoded = np.char.encode(plain, "utf-8", "replace")
+        return _appended(frame, name, np.char.decode(encoded, "utf-8"))
 
     def numbered(self, key: Any) -> Any:
         """The name of the column with a number: its label if labels are numbers, else its place.
@@ -93,6 +87,13 @@ class Columns:
         while fold(wanted) in taken:
             wanted += "_"
         return wanted
+
+
+def _appended(frame: Any, name: str, y: Labels) -> Any:
+    """A frame of polars or Arrow with one more column. Raises `UnicodeError` for other text."""
+    if hasattr(frame, "hstack"):
+        return frame.hstack(type(frame)({name: y}))
+    return frame.append_column(name, type(frame).from_pydict({name: y}).column(0))
 
 
 def features(estimator: BaseEstimator, X: Any, *, reset: bool, unit: str | None = None) -> Columns:  # noqa: N803

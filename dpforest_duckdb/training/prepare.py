@@ -255,7 +255,7 @@ def _unit(
     if column is None and domain.identifiers and (cap is None or cap.unit.is_row):
         raise DpforestError(
             f'The domain names an identifier, "{domain.identifiers[0]}": say whom to protect with '
-            "--privacy-unit COLUMN or --privacy-unit row."
+            '--privacy-unit: name a column, or write "row" for each row.'
         )
     unit = requested_unit(column, rows, cap=cap.unit if cap else None, columns=info.columns)
     if not unit.is_row and unit.column not in info.columns:

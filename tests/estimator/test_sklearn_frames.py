@@ -104,6 +104,21 @@ def test_a_whole_domain_is_taken_by_the_names_of_the_columns(tmp_path: Path) -> 
         model(domain=domain).fit(X, Y)
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
+@pytest.mark.parametrize("name", ["reply", "Reply"])
+def test_y_takes_the_place_of_a_column_of_the_target(library: str, name: str) -> None:
+    columns = [
+        {"name": "size", "kind": "numeric", "lower": 0.0, "upper": 60.0},
+        {"name": "reply", "kind": "categorical", "domain": ["no", "yes"]},
+    ]
+    domain = domain_from_mapping({"target": "reply", "column": columns})
+    frame = polars.DataFrame({"size": X[:, 0], name: ["no"] * len(Y)})
+    rows = {"pandas": frame.to_pandas, "arrow": frame.to_arrow}.get(library, frame.clone)()
+    fitted = model(domain=domain, bounds=None, classes=None).fit(rows, Y)
+    assert fitted.score(rows, Y) > 0.9
+    assert fitted.evaluate(rows, Y, epsilon=1).accuracy > 0.8
+
+
 def test_truth_values_that_are_not_declared_are_categories() -> None:
     frame = pandas.DataFrame({"size": X[:, 0], "smoker": X[:, 1] > 3})
     with warnings.catch_warnings(record=True) as said:
