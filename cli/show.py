@@ -102,6 +102,7 @@ def _draw_effects(forest: Forest, found: Sequence[Effect], nothing: str) -> None
 
     if not found:
         _print(nothing)
+        return
     classes = forest.domain.classes
     for effect in found:
         described = forest.domain.attributes[effect.attribute]

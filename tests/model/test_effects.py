@@ -221,6 +221,13 @@ def test_show_draws_effects_within_80_columns(saved: Path) -> None:
     assert [effect["attribute"] for effect in facts["effects"]] == ["size"]
 
 
+def test_show_says_no_more_of_an_attribute_that_no_tree_splits_by(tmp_path: Path) -> None:
+    tree = one_split(DOMAIN, 0, log_odds([-1.0], [0.0], [1.0], [0.0]))
+    forest_of(DOMAIN, tree).save(tmp_path / "made.json")
+    shown = dpforest("show", "--model", tmp_path / "made.json", "--attribute", "size").text
+    assert shown == "No tree splits by it.\n"
+
+
 def test_show_marks_a_label_that_it_cut_off() -> None:
     cuts = "> 147.890717324657 and <= 325.841945443404"
     assert ellipsized(cuts, 43) == cuts
