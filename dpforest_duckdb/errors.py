@@ -4,8 +4,10 @@ import re
 import shlex
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any
 
 # a whole command, which stays as it is, a privacy unit, or an option
@@ -30,11 +32,22 @@ _PARAMETERS = {
     "raise": "raise_cap=True",
     "show-sql": "trace=print",
 }
+_names: ContextVar[Mapping[str, str]] = ContextVar("_names", default=MappingProxyType({}))
 
 
 def one_line(text: object) -> str:
     """Text on one line; characters that could steer a terminal become question marks."""
     return "".join(c if c.isprintable() else "?" for c in str(text))
+
+
+@contextmanager
+def naming(parameters: Mapping[str, str]) -> Iterator[None]:
+    """In the `with` block, messages have these parameters for options, by the options' names."""
+    token = _names.set(parameters)
+    try:
+        yield
+    finally:
+        _names.reset(token)
 
 
 def in_python(sentence: str) -> str:
@@ -52,8 +65,8 @@ def in_python(sentence: str) -> str:
         if found["unit"]:
             column = "".join(shlex.split(found["unit"]))
             return f"privacy_unit={column!r}, rows_per_unit={found['rows']}"
-        name = found["name"]
-        return _PARAMETERS.get(name, name.replace("-", "_")) if name else found[0]
+        name, known = found["name"], {**_PARAMETERS, **_names.get()}
+        return known.get(name, name.replace("-", "_")) if name else found[0]
 
     return _OPTION.sub(parameter, sentence)
 

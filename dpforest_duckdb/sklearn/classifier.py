@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from multiprocessing import current_process
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,8 @@ from dpforest_duckdb.errors import (
     NoBudgetWarning,
     NotPrivateWarning,
     PrivacyLeakWarning,
-    warn,
+    in_python,
+    naming,
 )
 from dpforest_duckdb.ledger.accounts import AnyAccount, NoAccount
 from dpforest_duckdb.ledger.book import Ledger
@@ -64,15 +64,12 @@ UNRECORDED = (
     "rows again. Give both to record the spending and to cap it."
 )
 
-# options of the command line in messages, and the parameters that stand for them here
-_PARAMETERS = {
-    "--trees": "n_estimators",
-    "--depth": "max_depth",
-    "--db": "domain",
+# the parameters that stand for options of the command line in messages, and remedies
+_PARAMETERS = {"trees": "n_estimators", "depth": "max_depth", "db": "domain"}
+_REMEDIES = {
     "leave it out of the domain or pass --exclude": "leave it out of X, and of domain",
     "correct the domain, or leave it out with --exclude": "correct domain, or add it to X",
 }
-_NUMBERS = re.compile("^(trees|depth)(?= )")  # how a note begins that names one of them
 DECLARE = "Declare what is public with bounds, categories and classes."
 
 
@@ -365,8 +362,9 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seed = None
         if self.random_state is not None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings():
+            # random_state is documented; a flaw of the recipe is not
+            warnings.filterwarnings("ignore", "Seeded", NotPrivateWarning)
             run = prepare(
                 memory.connection,
                 frame,
@@ -382,8 +380,7 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 account=account,
                 leaks=leaks,
             )
-        _warn_again(caught)
-        forest = run.execute()
+            forest = run.execute()
         order = np.argsort(classes, kind="stable")
         self.classes_, self._order, self._names = classes[order], order, columns.names
         return forest
@@ -483,26 +480,16 @@ def _database() -> Iterator[MemoryDatabase]:
 @contextlib.contextmanager
 def _as_value_errors() -> Iterator[None]:
     """Refusals of the library as `ValueError`, which scikit-learn expects."""
-    try:
-        yield
-    except BudgetError:
-        raise
-    except DpforestError as error:
-        sentence = error.sentence
-        for option, parameter in _PARAMETERS.items():
-            sentence = sentence.replace(option, parameter)
-        raise InvalidInputError(sentence) from None
-
-
-def _warn_again(caught: Iterable[warnings.WarningMessage]) -> None:
-    """Warnings of the library with the names of our parameters, at the line of the user.
-
-    That of `random_state` is left out: it is documented. A flaw of a recipe is not.
-    """
-    for each in caught:
-        text = _NUMBERS.sub(lambda found: _PARAMETERS[f"--{found[0]}"], str(each.message))
-        if not (each.category is NotPrivateWarning and text.startswith("Seeded")):
-            warn(text, each.category)
+    with naming(_PARAMETERS):
+        try:
+            yield
+        except BudgetError:
+            raise
+        except DpforestError as error:
+            sentence = error.sentence
+            for remedy, own in _REMEDIES.items():
+                sentence = sentence.replace(remedy, own)
+            raise InvalidInputError(in_python(sentence)) from None
 
 
 _warned: list[bool] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from pathlib import Path
 from typing import Any
@@ -165,6 +166,12 @@ def test_bad_input_gets_one_sentence(name: str, tmp_path: Path) -> None:
     text = str(refused.value)
     assert "--" not in text, "the command line's options are not the parameters'"
     assert "59.0" not in text, "no value of the data"
+
+
+def test_a_refusal_says_the_same_in_another_process() -> None:
+    with pytest.raises(ValueError, match="n_estimators must be") as refused:
+        model(n_estimators=0).fit(X, Y)
+    assert str(pickle.loads(pickle.dumps(refused.value))) == str(refused.value)
 
 
 @pytest.mark.parametrize(
