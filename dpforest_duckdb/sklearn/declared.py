@@ -9,6 +9,8 @@ import datetime as dt
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -186,7 +188,10 @@ def _fractional(bound: Any) -> Any:
     for numbers between 0 and 1. The type of the column cannot tell: one missing value changes it.
     """
     plain = _plain(bound)
-    return float(plain) if isinstance(plain, int) else plain
+    try:
+        return float(plain) if isinstance(plain, int | Decimal | Fraction) else plain
+    except OverflowError:  # a whole number beyond all floating-point numbers
+        return math.inf
 
 
 def _plain(value: Any) -> Any:

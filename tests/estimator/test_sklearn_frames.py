@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import warnings
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -117,6 +119,12 @@ def test_y_takes_the_place_of_a_column_of_the_target(library: str, name: str) ->
     fitted = model(domain=domain, bounds=None, classes=None).fit(rows, Y)
     assert fitted.score(rows, Y) > 0.9
     assert fitted.evaluate(rows, Y, epsilon=1).accuracy > 0.8
+
+
+def test_bounds_may_be_any_real_numbers() -> None:
+    fitted = model(bounds={0: (Decimal("0.5"), Fraction(121, 2)), 1: (0, np.int8(7))}).fit(X, Y)
+    limits = [(each.lower, each.upper) for each in fitted.forest_.domain.attributes]
+    assert limits == [(0.5, 60.5), (0.0, 7.0)]
 
 
 def test_truth_values_that_are_not_declared_are_categories() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,8 @@ BAD: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
     "too many bounds": ({"bounds": ([0, 0, 0], [1, 1, 1])}, X, Y, "bounds must be"),
     "bounds in the wrong order": ({"bounds": (60, 0)}, X, Y, "less than upper"),
     "NaN as a bound": ({"bounds": (np.nan, 60)}, X, Y, "finite"),
+    "bounds beyond all numbers": ({"bounds": (0, 10**400)}, X, Y, "finite"),
+    "NaN as a decimal": ({"bounds": (Decimal("NaN"), 60)}, X, Y, "finite"),
     "infinite bounds": ({"bounds": (-np.inf, np.inf)}, X, Y, "finite"),
     "bounds too close for bins": ({"bounds": (0, 5e-324)}, X, Y, "too close together"),
     "bounds of a missing column": ({"bounds": {"x9": (0, 1)}}, X, Y, "x9"),
