@@ -4,7 +4,7 @@ import re
 import shlex
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
@@ -18,6 +18,7 @@ _OPTION = re.compile(
     r"|--(?P<name>[a-z][a-z-]*)"
 )
 STAYS = "The debit stays: see dpforest budget."
+_COLUMN = re.compile(r'[Cc]olumn (".*?")')
 _STAYS = re.compile(r"debit(ed)? stays|paid for")
 SHOWN = 5  # errors of one domain file
 # options whose name in Python is another one
@@ -109,10 +110,30 @@ class Refusals:
             case [error]:
                 raise error
             case errors:
-                sentences = [error.sentence for error in errors[:SHOWN]]
-                if len(errors) > SHOWN:
-                    sentences.append(f"Further errors: {len(errors) - SHOWN}.")
-                raise DpforestError(" ".join(sentences))
+                found = _by_words([error.sentence for error in errors])
+                if len(found) > SHOWN:
+                    found[SHOWN:] = [f"Further errors: {len(found) - SHOWN}."]
+                raise DpforestError(" ".join(found))
+
+
+def _by_words(sentences: Sequence[str]) -> list[str]:
+    """The sentences; those that differ by their column alone are one, which names all columns.
+
+    >>> _by_words(['Column "a" is odd.', 'Column "b" is odd.', 'Column "c" is old.'])
+    ['Column "a" is odd. The same holds for "b".', 'Column "c" is old.']
+    """
+    others: dict[str, list[str]] = {}
+    first: dict[str, str] = {}
+    for sentence in sentences:
+        column = _COLUMN.search(sentence)
+        words = _COLUMN.sub("", sentence, count=1)
+        if words in first and column:
+            others.setdefault(words, []).append(column[1])
+        first.setdefault(words, sentence)
+    for words, names in others.items():
+        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        first[words] += f" The same holds for {', '.join(names[:SHOWN])}{more}."
+    return list(first.values())
 
 
 def after_debit(error: DpforestError) -> DpforestError:
