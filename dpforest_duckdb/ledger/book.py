@@ -12,6 +12,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 from dpforest_duckdb.errors import DpforestError
@@ -53,6 +54,17 @@ _TROUBLE = {
     "IOERR": "cannot be read or written; check the disk and try again",
     "NOTADB": _FOREIGN,
 }
+
+
+class _Memory:
+    """The chain of a ledger as it was last read. Nothing is added to it."""
+
+    chain = Chain()
+
+
+@lru_cache(maxsize=16)
+def _memory(path: Path) -> _Memory:
+    return _Memory()
 
 
 class Ledger:
@@ -146,11 +158,17 @@ class Ledger:
         return True
 
     def _load(self, connection: sqlite3.Connection) -> Chain:
-        """Read the chain, and check that each entry follows from the one before it."""
-        chain = Chain()
-        for row in connection.execute(
+        """Read the chain, and check that each entry follows from the one before it.
+
+        Rows that were checked before need no second check if they are the same.
+        """
+        rows = connection.execute(
             "SELECT seq, content, previous, hash FROM entries ORDER BY seq"
-        ):
+        ).fetchall()
+        memory = _memory(self.path)
+        known = memory.chain
+        chain = known.copy() if rows[: len(known.rows)] == known.rows else Chain()
+        for row in rows[len(chain.rows) :]:
             if row != chain.row(row[1]):
                 before = f"entry {chain.next - 1}" if chain.rows else "an empty ledger"
                 raise self._error(
@@ -164,6 +182,7 @@ class Ledger:
                 DpforestError,
             ):
                 raise self._error(_DAMAGED) from None
+        memory.chain = chain.copy()
         return chain
 
     def _error(self, what: str) -> DpforestError:

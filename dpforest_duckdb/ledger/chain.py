@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
-from functools import cache, lru_cache
+from functools import cache
 from importlib import metadata
 
 from dpforest_duckdb.errors import DpforestError
@@ -35,12 +35,16 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 class Chain:
     """The entries of a ledger with the rows that hold them: (seq, content, previous, hash).
 
-    `open` are the runs that are not closed yet.
+    `runs` are the debits by their numbers, each with its ending if it has one.
     """
 
     entries: list[Entry] = field(default_factory=list)
     rows: list[tuple[int, str, str, str]] = field(default_factory=list)
-    open: set[int] = field(default_factory=set)
+    runs: dict[int, Debit] = field(default_factory=dict)
+
+    def copy(self) -> Chain:
+        """The same entries; additions to one are not in the other."""
+        return Chain(self.entries.copy(), self.rows.copy(), self.runs.copy())
 
     @property
     def head(self) -> str:
@@ -78,7 +82,8 @@ class Chain:
         if entry.seq != self.next:
             raise DpforestError(f"Entry {self.next} of the ledger has another number.")
         if isinstance(entry, Closing):
-            if entry.run not in self.open:
+            run = self.runs.get(entry.run)
+            if run is None or run.state != "open":
                 raise DpforestError(
                     f"The ledger has no open run {entry.run}; it was closed before, or debited "
                     "elsewhere."
@@ -88,9 +93,9 @@ class Chain:
 
     def _append(self, entry: Entry, row: tuple[int, str, str, str]) -> None:
         if isinstance(entry, Debit):
-            self.open.add(entry.seq)
+            self.runs[entry.seq] = entry
         elif isinstance(entry, Closing):
-            self.open.remove(entry.run)
+            self.runs[entry.run] = replace(self.runs[entry.run], state=entry.state)
         self.rows.append(row)
         self.entries.append(entry)
 
@@ -99,22 +104,16 @@ class Chain:
         return self.budgets([budget_id])[budget_id]
 
     def budgets(self, budget_ids: Iterable[str]) -> dict[str, Budget]:
-        """Several budgets by their ids, in one pass over the entries."""
+        """Several budgets by their ids."""
         caps: dict[str, list[Cap]] = {budget_id: [] for budget_id in budget_ids}
-        runs: dict[str, dict[int, Debit]] = {budget_id: {} for budget_id in caps}
-        debited: dict[int, str] = {}
+        runs: dict[str, list[Debit]] = {budget_id: [] for budget_id in caps}
         for entry in self.entries:
-            if isinstance(entry, Closing):
-                if entry.run in debited:
-                    of = runs[debited[entry.run]]
-                    of[entry.run] = replace(of[entry.run], state=entry.state)
-            elif entry.holder.budget_id in caps:
-                if isinstance(entry, Cap):
-                    caps[entry.holder.budget_id].append(entry)
-                elif isinstance(entry, Debit):
-                    runs[entry.holder.budget_id][entry.seq] = entry
-                    debited[entry.seq] = entry.holder.budget_id
-        return {each: Budget(tuple(caps[each]), tuple(runs[each].values())) for each in caps}
+            if isinstance(entry, Cap) and entry.holder.budget_id in caps:
+                caps[entry.holder.budget_id].append(entry)
+        for run in self.runs.values():
+            if run.holder.budget_id in runs:
+                runs[run.holder.budget_id].append(run)
+        return {each: Budget(tuple(caps[each]), tuple(runs[each])) for each in caps}
 
     def cap(self, budget_id: str) -> Cap | None:
         """The present cap of a budget, or None."""
@@ -129,7 +128,7 @@ class Chain:
         """Whether a private run, one of `runs` if they are given, released the forest with this
         hash.
         """
-        private = {run.seq for run in self.entries if isinstance(run, Debit) and run.private}
+        private = {run.seq for run in self.runs.values() if run.private}
         if runs is not None:
             private &= set(runs)
         return bool(forest) and any(
@@ -150,10 +149,8 @@ class Chain:
 
     def debited(self, run: int) -> str | None:
         """The id of the budget that a run was debited from."""
-        for entry in self.entries:
-            if isinstance(entry, Debit) and entry.seq == run:
-                return entry.holder.budget_id
-        return None
+        debit = self.runs.get(run)
+        return None if debit is None else debit.holder.budget_id
 
     def place_of(self, budget_id: str) -> str | None:
         """Where the holder of a budget was last seen."""
@@ -232,7 +229,6 @@ class Chain:
         self.add(Retired(self.next, _now(), holder))
 
 
-@lru_cache(maxsize=2**12)  # every operation checks the whole ledger
 def _digest(head: str, content: str) -> str:
     return hashlib.sha256(f"{head}\n{content}".encode()).hexdigest()
 

@@ -12,7 +12,6 @@ import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 from dpforest_duckdb.domain.names import fold
@@ -254,7 +253,6 @@ def canonical(entry: Entry) -> str:
     return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-@lru_cache(maxsize=2**12)  # every operation reads the whole ledger
 def parse(content: str) -> Entry:
     """The entry with this JSON text."""
     fields = json.loads(content)
