@@ -60,6 +60,7 @@ class StoredRows:
         self._coded = self.ident("temp", "main", f"{self._name}_0")
         self._owned = True
         self._version = 0
+        self._newest = 0  # the last version that may be in the database
         self._restarted = False
         self._first_splits: Tree | None = None  # that every statement tests, as no row was moved
 
@@ -256,14 +257,15 @@ class StoredRows:
 
     def replace(self, step: str, **values: object) -> None:
         """Run the template `step`, which makes the next table `made`, and drop the present one."""
-        self.run(render(step, made=self._named(self._version + 1), **values), step=step)
-        self._version += 1
+        self._newest = self._version + 1
+        self.run(render(step, made=self._named(self._newest), **values), step=step)
+        self._version = self._newest
         self._first_splits = None
         self._drop(self._version - 1)
 
     def drop(self) -> None:
-        # also the versions before and after: Ctrl-C may have stopped a run between two statements
-        for version in range(max(0, self._version - 1), self._version + 2):
+        # Ctrl-C may have stopped a run between two statements
+        for version in range(max(0, self._newest - 1), self._newest + 1):
             self._drop(version)
 
     def _drop(self, version: int) -> None:
