@@ -2,35 +2,28 @@
 -- rows are few: one GROUP BY for all attributes is planned in less time than one for each.
 -- inputs: the TEMP table of codes; the node_classes to count, or the first of them
 -- outputs: one row per group that has rows; Python fills the empty cells before noise is added
--- node_class = node * classes + class; key = (node_class * blocks + block) * values + value
+-- key = (node_class * blocks + block) * values + value; node_class = node * classes + class
 -- reads private rows: yes
 {% for node_class in node_classes %}
-SELECT
-  "key" // {{ blocks | length * values }} AS "node_class",
-  "key" // {{ values }} % {{ blocks | length }} AS "block",
-  "key" % {{ values }} AS "value",
-  "rows"
+SELECT "key", COUNT(*) AS "rows"
 FROM (
-  SELECT "key", COUNT(*) AS "rows"
-  FROM (
-    SELECT unnest([
+  SELECT unnest([
 {% for block in blocks %}
-      -- {{ block.names }}
-      "first" + {{ block.index * values }} + {{ block.code }}{{ loop | comma }}
+    -- {{ block.names }}
+    "first" + {{ block.index * values }} + {{ block.code }}{{ loop | comma }}
 {% endfor %}
-    ]) AS "key"
-    FROM (
-      SELECT c.*, CAST(c.{{ node_class.column }} AS BIGINT) * {{ blocks | length * values }} AS "first"
-      FROM {{ node_class.codes }} AS c
+  ]) AS "key"
+  FROM (
+    SELECT c.*, CAST(c.{{ node_class.column }} AS BIGINT) * {{ blocks | length * values }} AS "first"
+    FROM {{ node_class.codes }} AS c
 {% if wanted %}
-      JOIN (SELECT {{ wanted }} AS "node_class") AS wanted ON wanted."node_class" = c.{{ node_class.column }}
+    JOIN (SELECT {{ wanted }} AS "node_class") AS wanted ON wanted."node_class" = c.{{ node_class.column }}
 {% elif first %}
-      WHERE c.{{ node_class.column }} >= {{ first }}
+    WHERE c.{{ node_class.column }} >= {{ first }}
 {% endif %}
-    )
   )
-  GROUP BY "key"
 )
+GROUP BY "key"
 {% if not loop.last %}
 UNION ALL
 {% endif %}

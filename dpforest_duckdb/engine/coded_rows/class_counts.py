@@ -105,11 +105,14 @@ class ClassCounts:
             for column, held in zip(stored.counted, stored.open, strict=False)
             if not wanted or not held.isdisjoint(wanted)
         ]
+        lowest = wanted[0] if wanted else first
+        if len(wanted) == first + nodes - lowest:  # the last ones, which need no list
+            wanted = []
         counts = [np.zeros((nodes, size, stored.classes), np.int64) for size in stored.domain.cells]
         for start in range(0, len(columns), MAX_COUNTED):
             node_classes = columns[start : start + MAX_COUNTED]
             for whole, part in zip(
-                counts, self._grids(first, nodes, node_classes, wanted), strict=True
+                counts, self._grids(first, nodes, node_classes, wanted, lowest=lowest), strict=True
             ):
                 whole += part
         for whole in counts:
@@ -128,10 +131,12 @@ class ClassCounts:
         node_classes: Sequence[Sql],
         wanted: Sequence[int],
         *,
+        lowest: int = 0,
         step: str = "count_classes",
         pairs: Sql | None = None,
     ) -> list[Integers]:
-        """The counts by some node_class columns; of the `wanted` nodes only, if any are named.
+        """The counts by some node_class columns; of the `wanted` nodes only, if any are named, else
+        of the nodes from the `lowest` one.
 
         `pairs` are rows with another column in place of node_class.
         """
@@ -139,11 +144,12 @@ class ClassCounts:
         parts = [
             part for block in self._stored.layout.blocks for part in block.parts(nodes, classes)
         ]
-        at_once = max(1, self._groups_at_once // len(node_classes))
+        # one GROUP BY for all attributes takes no memory for each of them
+        at_once = len(parts) if self._few else max(1, self._groups_at_once // len(node_classes))
         counts: list[Integers] = []
         for start in range(0, len(parts), at_once):
             some = parts[start : start + at_once]
-            found = self._groups(some, first, node_classes, wanted, step, pairs)
+            found = self._groups(some, lowest, node_classes, wanted, step, pairs)
             order = np.argsort(found["block"], kind="stable")
             ends = np.searchsorted(found["block"][order], range(len(some) + 1))
             code, node_class, rows = (
@@ -158,7 +164,7 @@ class ClassCounts:
     def _groups(
         self,
         parts: Sequence[Block],
-        first: int,
+        lowest: int,
         node_classes: Sequence[Sql],
         wanted: Sequence[int],
         step: str,
@@ -166,6 +172,7 @@ class ClassCounts:
     ) -> Mapping[str, Integers]:
         """The groups of rows with the same node_class and code, for some blocks."""
         stored = self._stored
+        values = max(block.size for block in parts)
         sql = render(
             "count_few" if self._few else "count_classes",
             materialized=bool(wanted or pairs) or stored.tests_splits,
@@ -186,10 +193,13 @@ class ClassCounts:
             ],
             node_class_type=stored.node_class_type,
             wanted=wanted and self._node_classes_of(wanted),
-            values=max(block.size for block in parts),
-            first=first * stored.classes,
+            values=values,
+            first=lowest * stored.classes,
         )
-        found: Mapping[str, Integers] = stored.arrays(sql, step=step)
+        found = stored.arrays(sql, step=step)
+        if self._few:
+            node_block, found["value"] = np.divmod(found["key"], values)
+            found["node_class"], found["block"] = np.divmod(node_block, len(parts))
         return found
 
     def _names(self, block: Block) -> Sql:

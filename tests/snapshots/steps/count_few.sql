@@ -2,24 +2,17 @@
 -- rows are few: one GROUP BY for all attributes is planned in less time than one for each.
 -- inputs: the TEMP table of codes; the node_classes to count, or the first of them
 -- outputs: one row per group that has rows; Python fills the empty cells before noise is added
--- node_class = node * classes + class; key = (node_class * blocks + block) * values + value
+-- key = (node_class * blocks + block) * values + value; node_class = node * classes + class
 -- reads private rows: yes
-SELECT
-  "key" // 32 AS "node_class",
-  "key" // 32 % 1 AS "block",
-  "key" % 32 AS "value",
-  "rows"
+SELECT "key", COUNT(*) AS "rows"
 FROM (
-  SELECT "key", COUNT(*) AS "rows"
+  SELECT unnest([
+    -- colour, size
+    "first" + 0 + CAST("codes0" & 31 AS UTINYINT)
+  ]) AS "key"
   FROM (
-    SELECT unnest([
-      -- colour, size
-      "first" + 0 + CAST("codes0" & 31 AS UTINYINT)
-    ]) AS "key"
-    FROM (
-      SELECT c.*, CAST(c."node_class0" AS BIGINT) * 32 AS "first"
-      FROM "temp"."main"."dpforest_000002_0" AS c
-    )
+    SELECT c.*, CAST(c."node_class0" AS BIGINT) * 32 AS "first"
+    FROM "temp"."main"."dpforest_000002_0" AS c
   )
-  GROUP BY "key"
 )
+GROUP BY "key"
