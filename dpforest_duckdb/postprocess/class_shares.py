@@ -85,66 +85,43 @@ def _class_shares(kept: tuple[tuple[bytes, float, int], ...], shares_of_all: byt
 
 def _shares_of_group(tables: Sequence[NoisyTable], prior: Floats) -> list[Floats]:
     values = _Values.of(tables)
-    found = [np.empty(table.counts.shape) for table in tables]
+    found = np.empty(values.counts.shape)
     for labels in _blocks(values, len(OFFSETS)):
         share = np.clip(prior[labels], 1e-4, 1 - 1e-4)
         grids = _share(np.log(share / (1 - share))[:, None] + OFFSETS)
         likelihoods = _likelihood(values, labels, grids[:, None]).log()
         evidence, means = _segments(likelihoods, grids, WIDTHS)  # each value is one segment
-        by_table = [likelihoods[:, own] for own in values.of_tables]
-        along = _curves_of(tables, by_table, grids)
-        for number, own in enumerate(values.of_tables):
-            alone = evidence[:, own], means[:, own]
-            shares = _mixed(by_table[number], grids, alone, along[number])
-            found[number][:, labels] = shares
-    return [_completed(shares) for shares in found]
+        # values without order differ as widely as all values of the attribute do
+        by_width = _weights(values.totals(evidence, axis=1).reshape(-1, len(WIDTHS)))[0]
+        by_width = by_width.reshape(len(grids), -1, len(WIDTHS))[:, values.table]
+        shares = (means * by_width).sum(axis=2)
+        for ordered in {table.ordered for table in tables if table.ordered}:
+            first = values.first[[table.ordered == ordered for table in tables]]
+            places = first[:, None] + np.arange(ordered)
+            grid = np.broadcast_to(grids[:, None], (len(grids), len(first), len(OFFSETS)))
+            figures = [each[:, places] for each in (likelihoods, evidence, means)]
+            shares[:, places] = _in_order(grid, *figures)
+        found[:, labels] = shares.T
+    return [_completed(found[own]) for own in values.of_tables]
 
 
-def _curves_of(
-    tables: Sequence[NoisyTable], likelihoods: Sequence[Floats], grids: Floats
-) -> list[tuple[Floats, Floats]]:
-    """The curves of each table's values in order.
+def _in_order(grids: Floats, likelihoods: Floats, evidence: Floats, means: Floats) -> Floats:
+    """The shares `[class, table, value]` of values in order.
 
-    Tables with as many such values are estimated together, as if each had classes of its own.
+    The arguments are those of `_averaged`, with one more axis for tables. Tables are estimated
+    together, as if each had classes of its own.
     """
-    found = dict[int, tuple[Floats, Floats]]()
-    for ordered in {table.ordered for table in tables}:
-        alike = [number for number, table in enumerate(tables) if table.ordered == ordered]
-        in_order = np.concatenate([likelihoods[number][:, :ordered] for number in alike])
-        figures = curves(in_order, OFFSETS, np.tile(grids, (len(alike), 1)))
-        by_table = (np.split(figure, len(alike)) for figure in figures)
-        for number, evidence, means in zip(alike, *by_table, strict=True):
-            found[number] = evidence, means
-    return [found[number] for number in range(len(tables))]
-
-
-def _mixed(
-    likelihoods: Floats,
-    grids: Floats,
-    alone: tuple[Floats, Floats],
-    along: tuple[Floats, Floats],
-) -> Floats:
-    """The posterior mean shares `[value, class]` of a table, averaged over all models.
-
-    `likelihoods[class, value, share]` are those of the shares `grids[class, share]`. `alone` are
-    the log evidence and the mean shares `[class, value, width]` of values that do not depend on
-    each other. `along` are the log evidence `[class, curve]` and the mean shares `[class, value,
-    curve]` of curves, for the first values.
-    """
-    evidence, means = alone
-    worths, curved = along
-    # values without order differ as widely as all values of the attribute do
-    by_width = np.stack([_weights(worth)[0] for worth in evidence.sum(axis=1)])
-    shares = (means @ by_width[:, :, None])[..., 0]
-    if ordered := curved.shape[1]:
-        for number, grid in enumerate(grids):
-            shares[number, :ordered] = _averaged(
-                likelihoods[number, :ordered],
-                grid,
-                (evidence[number, :ordered], means[number, :ordered]),
-                (worths[number], curved[number]),
-            )
-    return shares.T
+    *alike, values, points = likelihoods.shape
+    grid, likelihood, *alone = (
+        each.reshape(-1, *each.shape[2:]) for each in (grids, likelihoods, evidence, means)
+    )
+    figures = [grid, likelihood, *alone, *curves(likelihood, OFFSETS, grid)]
+    at_once = max(1, AT_ONCE // (max(1, (values - 1) * (values - 2) // 2) * points))
+    found = [
+        _averaged(*(each[start : start + at_once] for each in figures))
+        for start in range(0, len(grid), at_once)
+    ]
+    return np.concatenate(found).reshape(*alike, values)
 
 
 def shares_around(tables: Sequence[NoisyTable], priors: Sequence[Floats]) -> list[Floats]:
@@ -408,36 +385,47 @@ def _rows(values: _Values) -> _Rows:
 
 
 def _averaged(
-    likelihood: Floats, grid: Floats, alone: tuple[Floats, Floats], along: tuple[Floats, Floats]
+    grid: Floats,
+    likelihood: Floats,
+    evidence: Floats,
+    means: Floats,
+    of_curves: Floats,
+    curve_means: Floats,
 ) -> Floats:
-    """The posterior mean share of each value in order, averaged over the models.
+    """The posterior mean shares `[class, value]` of values in order, averaged over the models.
 
-    `alone` are the log evidence and the mean shares `[value, width]` of values that do not depend
-    on each other. `along` are the log evidence `[curve]` and the mean shares `[value, curve]` of
-    curves. Before the counts are seen, each curve is as likely as all models without curves
-    together.
+    `likelihood[class, value, share]` are those of the shares `grid[class, share]`. `evidence` and
+    `means` are the log evidence and the mean shares `[class, value, width]` of values that do not
+    depend on each other; `of_curves` and `curve_means` are the log evidence `[class, curve]` and
+    the mean shares `[class, value, curve]` of curves. Before the counts are seen, each curve is as
+    likely as all models without curves together.
     """
-    values, (evidence, means) = len(likelihood), alone
-    worth = evidence.sum(axis=0) - np.log(len(WIDTHS))
-    if not len(along[0]):
-        only: Floats = means @ _weights(worth)[0]
-        return only
-    whole = np.concatenate([np.zeros((1, len(grid))), likelihood.cumsum(axis=0)])
+    values, worth = likelihood.shape[1], evidence.sum(axis=1) - np.log(len(WIDTHS))
+    if not of_curves.shape[1]:
+        return _mean_of(means, _weights(worth)[0])
+    whole = np.concatenate([np.zeros_like(likelihood[:, :1]), likelihood.cumsum(axis=1)], axis=1)
     one, two = np.arange(1, values), np.stack(np.triu_indices(values - 1, 1)) + 1
-    below, below_mean = _segments(whole[one], grid, STEPS)
-    above, above_mean = _segments(whole[-1] - whole[one], grid, STEPS)
-    middle, middle_mean = _segments(whole[two[1]] - whole[two[0]], grid, STEPS)
-    single = below + above - np.log(below.size)
-    double = below[two[0] - 1] + middle + above[two[1] - 1] - np.log(max(middle.size, 1))
+    below, below_mean = _segments(whole[:, one], grid, STEPS)
+    above, above_mean = _segments(whole[:, -1:] - whole[:, one], grid, STEPS)
+    middle, middle_mean = _segments(whole[:, two[1]] - whole[:, two[0]], grid, STEPS)
+    single = below + above - np.log(below[0].size)
+    double = below[:, two[0] - 1] + middle + above[:, two[1] - 1] - np.log(max(middle[0].size, 1))
     # a curve has the prior mass of the three kinds before it together
-    by_value, by_one, by_two, by_curve = _weights(worth, single, double, along[0] + np.log(3))
+    by_value, by_one, by_two, by_curve = _weights(worth, single, double, of_curves + np.log(3))
     # how much the mean changes at the first value of each segment; `cumsum` adds the changes up
-    rise = np.zeros(values + 1)
-    rise[0] = (by_one * below_mean).sum() + (by_two * below_mean[two[0] - 1]).sum()
-    np.add.at(rise, one, (by_one * (above_mean - below_mean)).sum(axis=1))
-    np.add.at(rise, two[0], (by_two * (middle_mean - below_mean[two[0] - 1])).sum(axis=1))
-    np.add.at(rise, two[1], (by_two * (above_mean[two[1] - 1] - middle_mean)).sum(axis=1))
-    mean: Floats = means @ by_value + rise.cumsum()[:values] + along[1] @ by_curve
+    rise, first_mean = np.zeros((len(worth), values)), below_mean[:, two[0] - 1]
+    rise[:, 0] = (by_one * below_mean).sum(axis=(1, 2)) + (by_two * first_mean).sum(axis=(1, 2))
+    rise[:, one] += (by_one * (above_mean - below_mean)).sum(axis=2)
+    np.add.at(rise.T, two[0], (by_two * (middle_mean - first_mean)).sum(axis=2).T)
+    last_mean = above_mean[:, two[1] - 1]
+    np.add.at(rise.T, two[1], (by_two * (last_mean - middle_mean)).sum(axis=2).T)
+    mean: Floats = _mean_of(means, by_value) + rise.cumsum(axis=1) + _mean_of(curve_means, by_curve)
+    return mean
+
+
+def _mean_of(means: Floats, weights: Floats) -> Floats:
+    """The mean `[class, value]` of `means[class, value, model]` with `weights[class, model]`."""
+    mean: Floats = (means @ weights[..., None])[..., 0]
     return mean
 
 
@@ -466,8 +454,12 @@ def _normal_masses(widths: tuple[float, ...], step: int = 1) -> Floats:
 
 
 def _weights(*worths: Floats) -> list[Floats]:
-    """The weight of each model, in the shapes of their log evidence; all weights sum to 1."""
-    top = max(worth.max(initial=-np.inf) for worth in worths)
-    masses = [np.exp(worth - top) for worth in worths]
-    total = sum(float(mass.sum()) for mass in masses)
-    return [mass / total for mass in masses]
+    """The weight of each model, in the shapes `[class, …]` of their log evidence; all weights of a
+    class sum to 1.
+    """
+    worth = np.concatenate([each.reshape(len(each), -1) for each in worths], axis=1)
+    masses = np.exp(worth - worth.max(axis=1, keepdims=True))
+    masses /= masses.sum(axis=1, keepdims=True)
+    ends = np.cumsum([each[0].size for each in worths])
+    parts = np.split(masses, ends[:-1], axis=1)
+    return [part.reshape(each.shape) for part, each in zip(parts, worths, strict=True)]

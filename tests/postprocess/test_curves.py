@@ -119,10 +119,10 @@ def test_counts_of_a_very_large_epsilon_divide_nothing_by_zero() -> None:
 def test_before_counts_are_seen_a_curve_is_as_likely_as_all_models_without_curves() -> None:
     """Values by themselves, one cut and two cuts: three kinds, which are equally likely."""
     values, curves_ = 5, 2
-    likelihood, no_share = np.zeros((values, len(OFFSETS))), np.zeros(len(OFFSETS))
-    alone = (np.zeros((values, len(WIDTHS))),) * 2
-    along = np.zeros(curves_), np.ones((values, curves_))
-    mean = _averaged(likelihood, no_share, alone, along)
+    no_share, likelihood = np.zeros((1, len(OFFSETS))), np.zeros((1, values, len(OFFSETS)))
+    alone = (np.zeros((1, values, len(WIDTHS))),) * 2
+    along = np.zeros((1, curves_)), np.ones((1, values, curves_))
+    mean = _averaged(no_share, likelihood, *alone, *along)
     assert mean == pytest.approx(curves_ / (1 + curves_)), "the part that curves have"
 
 
