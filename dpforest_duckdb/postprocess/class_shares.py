@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.postprocess.curves import curves
-from dpforest_duckdb.postprocess.noisy_exponential import NoisyExponential
+from dpforest_duckdb.postprocess.noisy_exponential import FAR, NoisyExponential, power
 
 OFFSETS = np.linspace(-6, 6, 241)  # log-odds of a value minus those of all rows
 STEP = 3  # every third of these is enough for shares around given ones
@@ -29,7 +29,6 @@ WIDTHS = (0.1, 0.3, 0.8, 1.6, 3.0)  # standard deviations of offsets of independ
 STEPS = (0.8, 1.6, 3.0)  # the same, if values between cuts are equal
 LEAST_LIKELY = 1e-100  # floor of a likelihood relative to the largest
 TINY = 1e-300  # added to masses, so that no division is by 0
-FAR = 700.0  # log-odds beyond which a case is as good as certain; exp stays finite
 AT_ONCE = 2**18  # the most likelihoods that are computed together; one class may have more
 EM_TURNS = 10  # of expectation maximisation, which goes on where it was
 
@@ -246,13 +245,13 @@ class _Likelihood:
         having = np.log(self.factor) + self.exponent
         # as np.logaddexp, which takes several times as long
         apart = np.abs(having - self.without)
-        likelihood: Floats = np.maximum(having, self.without) + np.log1p(np.exp(-apart))
+        likelihood: Floats = np.maximum(having, self.without) + np.log1p(power(-apart))
         return likelihood
 
     def relative(self) -> Floats:
         """Their sum, relative to about the largest of a value."""
         top = np.maximum(self.exponent.max(axis=2, keepdims=True), self.without)
-        likely: Floats = self.factor * np.exp(self.exponent - top) + np.exp(self.without - top)
+        likely: Floats = self.factor * power(self.exponent - top) + power(self.without - top)
         return likely
 
 
@@ -436,7 +435,7 @@ def _segments(likelihood: Floats, grid: Floats, widths: tuple[float, ...]) -> tu
     """
     prior = _normal_masses(widths)
     top = likelihood.max(axis=-1, keepdims=True)
-    likely = np.exp(likelihood - top)
+    likely = power(likelihood - top)
     total = likely @ prior.T + TINY
     evidence: Floats = np.log(total) + top
     mean: Floats = likely @ np.swapaxes(prior * grid[..., None, :], -1, -2) / total
@@ -458,7 +457,7 @@ def _weights(*worths: Floats) -> list[Floats]:
     class sum to 1.
     """
     worth = np.concatenate([each.reshape(len(each), -1) for each in worths], axis=1)
-    masses = np.exp(worth - worth.max(axis=1, keepdims=True))
+    masses = power(worth - worth.max(axis=1, keepdims=True))
     masses /= masses.sum(axis=1, keepdims=True)
     ends = np.cumsum([each[0].size for each in worths])
     parts = np.split(masses, ends[:-1], axis=1)
