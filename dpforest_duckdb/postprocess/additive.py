@@ -98,7 +98,8 @@ def iterative_proportional_fit(
     so that none is without rows. Log-odds are against the first class.
     """
     children, classes = prior.shape
-    at_once = max(1, AT_ONCE // (ROWS * classes))
+    rows = min(ROWS, math.prod(weight.shape[1] for weight in weights))  # that differ, in a child
+    at_once = max(1, AT_ONCE // (rows * classes))
     added = [np.empty(share.shape) for share in shares]
     for first in range(0, children, at_once):
         some = slice(first, first + at_once)
