@@ -223,25 +223,32 @@ def _against_first(odds: Floats) -> Floats:
     return relative
 
 
-def without_interaction(root: Floats, other: Floats, weights: Floats) -> Floats:
+def without_interaction(
+    root: Floats, other: Floats, weights: Floats, sizes: Sequence[int]
+) -> Floats:
     """Class shares `[…, child, value, class]` with two given margins and no interaction beyond
     them.
 
-    `root[…, child, class]` and `other[…, value, class]` are the class shares of two attributes,
-    `weights[…, child, value]` the parts of the rows. It is the log-linear model without the
-    three-way term: the effect of each attribute is the same at every value of the other.
+    `root[…, child, class]` are the class shares of one attribute, `other[…, value, class]` those of
+    others, one after the other, with `sizes` as their numbers of values. Each has a table with the
+    root. `weights[…, child, value]` are the parts of the rows. It is the log-linear model without
+    the three-way term: the effect of each attribute is the same at every value of the other.
     """
-    total = (weights.sum(axis=-1)[..., None] * root).sum(axis=-2)[..., None, None, :]
-    shares = _normed(root[..., None, :] * other[..., None, :, :] / _normed(total))
-    parts = weights[..., None]
-    wanted = [  # rows of each class, by child and by value
-        (np.expand_dims(margin, axis) * parts.sum(axis=axis, keepdims=True), axis)
-        for margin, axis in ((root, -2), (other, -3))
-    ]
+    of_table = np.arange(len(sizes)).repeat(sizes)
+    first, parts = np.cumsum([0, *sizes[:-1]]), weights[..., None]
+
+    def totals(figures: Floats) -> Floats:
+        """The sums over the values of each table, at each of its values."""
+        return np.add.reduceat(figures, first, axis=-2).take(of_table, axis=-2)
+
+    root, other = root[..., None, :], other[..., None, :, :]
+    wanted, wanted_of_values = root * totals(parts), other * parts.sum(axis=-3, keepdims=True)
+    shares = _normed(root * other / _normed(wanted.sum(axis=-3, keepdims=True)))
     for _ in range(MARGINS):
-        for rows, axis in wanted:
-            shares *= rows / (shares * parts).sum(axis=axis, keepdims=True)
-            shares /= shares.sum(axis=-1, keepdims=True)
+        shares *= wanted / totals(shares * parts)
+        shares /= shares.sum(axis=-1, keepdims=True)
+        shares *= wanted_of_values / (shares * parts).sum(axis=-3, keepdims=True)
+        shares /= shares.sum(axis=-1, keepdims=True)
     return shares
 
 

@@ -183,16 +183,14 @@ def _below(
 def _expected(root: _Shares, above: Sequence[_Shares], parts: Sequence[Floats]) -> list[Floats]:
     """Class shares `[cell, class]` of each table, if its attribute does not interact with the root.
 
-    `parts[child, value]` are those of the rows. Tables of as many values are computed together.
+    `parts[child, value]` are those of the rows.
     """
-    found = dict[int, Floats]()
-    for size in {part.shape[1] for part in parts}:
-        alike = [number for number, part in enumerate(parts) if part.shape[1] == size]
-        grouped = np.stack([parts[number].reshape(*root.parts.shape, size) for number in alike])
-        over = np.stack([above[number].of for number in alike])
-        shares = without_interaction(root.of, over, grouped)
-        found.update(zip(alike, shares.reshape(len(alike), -1, shares.shape[-1]), strict=True))
-    return [found[number] for number in range(len(parts))]
+    weights = [part.reshape(*root.parts.shape, -1) for part in parts]
+    sizes = [part.shape[1] for part in parts]
+    over = np.concatenate([shares.of for shares in above], axis=1)
+    shares = without_interaction(root.of, over, np.concatenate(weights, axis=2), sizes)
+    of_tables = np.split(shares, np.cumsum(sizes)[:-1], axis=2)
+    return [each.reshape(-1, each.shape[3]) for each in of_tables]
 
 
 def _parts(counts: Floats, nodes: Floats) -> Floats:

@@ -141,13 +141,17 @@ def test_class_shares_without_interaction_have_the_given_margins() -> None:
     true = random.dirichlet(np.ones(5), (3, 4))
     root = (true * weights[..., None]).sum(axis=1) / weights.sum(axis=1)[:, None]
     other = (true * weights[..., None]).sum(axis=0) / weights.sum(axis=0)[:, None]
-    found = without_interaction(root, other, weights)
+    found = without_interaction(root, other, weights, [4])
     assert np.allclose(found.sum(axis=2), 1)
     again = (found * weights[..., None]).sum(axis=0) / weights.sum(axis=0)[:, None]
     assert np.abs(again - other).max() < 1e-3
     odds = np.log(found)  # no three-way term: differences of differences are equal
     mixed = odds - odds[:1] - odds[:, :1] + odds[:1, :1]
     assert np.ptp(mixed, axis=2).max() < 1e-9
+    tables = [weights[:, [2]] * [0.7, 0.3], weights]
+    over = np.concatenate([other[[2, 2]], other])
+    together = without_interaction(root, over, np.concatenate(tables, axis=1), [2, 4])
+    assert np.allclose(together[:, 2:], found), "another attribute changes nothing"
 
 
 def test_fitted_log_odds_give_the_released_shares_where_attributes_are_independent() -> None:
