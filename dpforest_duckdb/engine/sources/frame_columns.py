@@ -15,6 +15,7 @@ from dpforest_duckdb.sql import Sql
 ident = DuckDB().ident
 _NAME, _ARROW = "dpforest frame", "dpforest arrow frame"
 _FRAME = ident(_NAME)
+LARGEST = np.iinfo(np.int64).max
 SAFE = np.datetime64("1678-01-01", "s")  # from then on pandas knows the offset of every zone
 
 
@@ -224,10 +225,18 @@ def _known(column: Any) -> Any:
 
 
 def _differences(column: Any) -> Any:
-    """Time differences as objects of Python; as text where these would be rounded."""
-    rounded = column.astype("m8[us]")
-    found = rounded.astype(object)
-    for place in np.flatnonzero((rounded.astype(column.dtype) != column) & ~np.isnat(column)):
+    """Time differences as objects of Python; as text where these would be rounded, or microseconds
+    do not fit into 64 bits.
+    """
+    one = np.timedelta64(1, np.datetime_data(column.dtype))
+    of_one = int(one.astype("m8[us]").astype(np.int64))  # 0 for units below a microsecond
+    most = LARGEST // of_one if of_one else LARGEST - 10**12  # a rounded one may be 10^12 less
+    fit = ~np.isnat(column) & (np.abs(column.view(np.int64)) <= most)
+    rounded = column[fit].astype("m8[us]")
+    found = np.full(len(column), None, dtype=object)
+    found[fit] = rounded.astype(object)
+    fit[fit] = rounded.astype(column.dtype) == column[fit]
+    for place in np.flatnonzero(~fit & ~np.isnat(column)):
         found[place] = str(column[place])
     return found
 
