@@ -228,8 +228,8 @@ def _differences(column: Any) -> Any:
     """Time differences as objects of Python; as text where these would be rounded, or microseconds
     do not fit into 64 bits.
     """
-    one = np.timedelta64(1, np.datetime_data(column.dtype))
-    of_one = int(one.astype("m8[us]").astype(np.int64))  # 0 for units below a microsecond
+    one = np.ones(1, column.dtype).astype("m8[us]")
+    of_one = int(one.view(np.int64)[0])  # 0 for units below a microsecond
     most = LARGEST // of_one if of_one else LARGEST - 10**12  # a rounded one may be 10^12 less
     fit = ~np.isnat(column) & (np.abs(column.view(np.int64)) <= most)
     rounded = column[fit].astype("m8[us]")
