@@ -6,8 +6,8 @@ import duckdb
 
 from dpforest_duckdb.domain.types import column_types
 from dpforest_duckdb.engine.predictions.read_beside import read_beside
-from dpforest_duckdb.engine.sources.frame_columns import with_texts
 from dpforest_duckdb.engine.sources.frames import AnyFrame, is_frame
+from dpforest_duckdb.engine.sources.pandas_texts import with_texts
 from dpforest_duckdb.engine.sources.relations import columns_of
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError, UsageError

@@ -7,7 +7,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from dpforest_duckdb.arrays import Mask
+from dpforest_duckdb.engine.sources.pandas_texts import with_texts
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.sql import Sql
@@ -16,7 +16,6 @@ ident = DuckDB().ident
 _NAME, _ARROW = "dpforest frame", "dpforest arrow frame"
 _FRAME = ident(_NAME)
 LARGEST = np.iinfo(np.int64).max
-SAFE = np.datetime64("1678-01-01", "s")  # from then on pandas knows the offset of every zone
 
 
 def kinds_of(rows: Any) -> dict[Any, Any]:
@@ -109,112 +108,6 @@ def _parts_of_polars(rows: Any) -> tuple[Any, Any]:
     long = [getattr(polars, name, polars.Int128) for name in ("Int128", "UInt128")]
     typed = typed.cast(dict.fromkeys(long, polars.String))
     return typed.to_arrow() if typed.width else None, others or None
-
-
-def with_texts(rows: Any) -> Any:
-    """A frame of pandas with texts in the place of types that are no attribute's; frames of other
-    libraries as they are.
-    """
-    if not hasattr(rows, "iloc"):
-        return rows
-    odd = [name for name, kind in rows.dtypes.items() if _is_object_beside_others(kind)]
-    rows = rows.copy(deep=False) if odd else rows
-    for name in odd:
-        rows[name] = _texts(rows[name])
-    return rows
-
-
-def _is_object_beside_others(kind: Any) -> bool:
-    """Whether a type of pandas is no attribute's: moments in a time zone, times, time differences.
-
-    One value of another type makes objects of them, which are read by their text. So they always
-    are, and no value decides whether a run is refused.
-    """
-    if (categories := getattr(kind, "categories", None)) is not None:
-        return getattr(categories.dtype, "kind", "") == "m"
-    in_arrow = str(getattr(kind, "pyarrow_dtype", ""))  # such as time64[us], timestamp[us, tz=UTC]
-    odd_in_arrow = in_arrow.startswith(("time32", "time64")) or "tz=" in in_arrow
-    return odd_in_arrow or getattr(kind, "kind", "") == "m" or _is_in_zone(kind)
-
-
-def _is_in_zone(kind: Any) -> bool:
-    return getattr(kind, "tz", None) is not None
-
-
-def _texts(column: Any) -> Any:
-    """A column of pandas as the texts of its values."""
-    in_arrow = getattr(column.dtype, "pyarrow_dtype", None)
-    if str(in_arrow).startswith(("time32", "time64")):
-        column = _times_of_day(column, in_arrow)
-    if getattr(in_arrow, "tz", None) is not None:
-        column = _without_arrow(column, in_arrow)
-    return _moments(column) if _is_in_zone(column.dtype) else _as_python_writes(column)
-
-
-def _as_python_writes(column: Any, offset: str = "") -> Any:
-    """The texts of a column of pandas; those of moments may get the offset of a time zone."""
-    texts = np.full(len(column), None, dtype=object)
-    known = column.notna().to_numpy()
-    texts[known] = [str(value) + offset for value in column[known].astype(object)]
-    return type(column)(texts, index=column.index, dtype=object)
-
-
-def _moments(column: Any) -> Any:
-    """The texts of moments in a time zone; none beyond the years 1 to 9999, where Python has none.
-
-    Before 1678 pandas reads the offset of most zones from memory that is not its own, and often
-    ends the process. So these moments get the offset of the first day of that year.
-    """
-    utc = column.dt.tz_convert("UTC").dt.tz_localize(None)
-    utc = utc.mask(_without_text(utc))
-    early = (utc < SAFE).to_numpy()
-    late = column.where(~early & utc.notna())
-    texts = _as_python_writes(late.mask(_without_text(late.dt.tz_localize(None))))
-    if not early.any():
-        return texts
-    (first,) = type(column)([SAFE]).dt.tz_localize("UTC").dt.tz_convert(column.dt.tz)
-    local = utc[early] + first.utcoffset()
-    offset = str(first)[len("1678-01-01 00:00:00") :]
-    found = texts.to_numpy(copy=True)
-    found[early] = _as_python_writes(local.mask(_without_text(local)), offset)
-    return type(column)(found, index=column.index, dtype=object)
-
-
-def _times_of_day(column: Any, kind: Any) -> Any:
-    """Times of day, which pandas keeps in Arrow, as objects: text as Python writes times.
-
-    Python leaves out nanoseconds, so they are added to its text. A number that is no time of day
-    has a text of its own.
-    """
-    import pyarrow
-
-    times = pyarrow.array(column)
-    if kind.unit != "ns":
-        times = times.cast(pyarrow.time64("us"))
-    texts = times.cast(pyarrow.string()).to_pylist()
-    for end in ("000", ".000000") if kind.unit == "ns" else (".000000",):
-        texts = [text and text.removesuffix(end) for text in texts]
-    return type(column)(texts, index=column.index, dtype=object)
-
-
-def _without_arrow(column: Any, kind: Any) -> Any:
-    """Moments in a time zone, which pandas keeps in Arrow, in a type of its own.
-
-    By their numbers, because pandas refuses to convert moments far from today.
-    """
-    import pyarrow
-
-    numbers = pyarrow.array(column).cast(pyarrow.int64()).fill_null(np.iinfo(np.int64).min)  # NaT
-    plain = np.asarray(numbers).view(f"M8[{kind.unit}]")
-    return type(column)(plain, index=column.index).dt.tz_localize("UTC").dt.tz_convert(kind.tz)
-
-
-def _without_text(moments: Any) -> Mask:
-    """Which moments without a time zone are beyond the years of Python."""
-    seconds = moments.to_numpy().astype("M8[s]")
-    first, end = np.datetime64("0001-01-01", "s"), np.datetime64("10000-01-01", "s")
-    found: Mask = (seconds < first) | (seconds >= end)
-    return found
 
 
 def _known(column: Any) -> Any:

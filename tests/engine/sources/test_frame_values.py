@@ -35,7 +35,7 @@ from dpforest_duckdb.domain.types import BIGINT, DOUBLE, VARCHAR, column_type
 from dpforest_duckdb.engine.base import Coding
 from dpforest_duckdb.engine.columns.casts import plain_text_sql, shortest
 from dpforest_duckdb.engine.columns.written_values import LEAST_FLOAT, plain_text, shortest_number
-from dpforest_duckdb.engine.sources.frame_columns import with_texts
+from dpforest_duckdb.engine.sources.pandas_texts import with_texts
 from dpforest_duckdb.errors import PublicFactWarning
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.sql import Sql
@@ -173,6 +173,23 @@ def test_moments_before_1678_have_the_offset_of_that_year(zone: str) -> None:
     assert written == [
         moment.replace(tzinfo=dt.UTC) for moment in moments[:2].tolist()[-len(written) :]
     ]
+
+
+@pytest.mark.parametrize("form", ["categories", "categories of Arrow", "intervals"])
+@pytest.mark.parametrize("first", ["0001-06-01", "200000-01-01"])
+def test_far_moments_in_categories_and_intervals_end_no_run(form: str, first: str) -> None:
+    """They would become objects, of which pandas ends the process too."""
+    moments = pandas.Series(np.array([first, "2020-01-02", "2020-01-02", "NaT"], "M8[s]"))
+    zoned = moments.dt.tz_localize("UTC").dt.tz_convert("America/New_York")
+    text = "2020-01-01 19:00:00-05:00"
+    if form == "categories of Arrow":
+        zoned = zoned.astype(pandas.ArrowDtype(pyarrow.timestamp("s", tz="America/New_York")))
+    if form == "intervals":
+        zoned = pandas.Series(pandas.arrays.IntervalArray.from_arrays(zoned, zoned, "left"))
+        text = f"[{text}, {text})"
+    frame = pandas.DataFrame({"q": zoned if form == "intervals" else zoned.astype("category")})
+    assert with_texts(frame)["q"].tolist()[1:] == [text, text, None]
+    assert counted(frame, [text, "x"]) == [2, 0]
 
 
 def test_moments_in_a_time_zone_are_predicted_as_they_are_trained(
