@@ -39,7 +39,7 @@ DECLARATIONS = {f"{PACKAGE}.report.charts._tree_spec"}  # one value, written out
 LATE = {
     "cli": {PACKAGE, "rich", "importlib"},
     "privacy": {"opendp"},
-    "engine": {"pyspark", "pyarrow", "polars"},
+    "engine": {"pyspark", "pyarrow", "polars", "pandas"},
     "model": {"matplotlib"},
     "report": {"altair", "vl_convert"},
 }

@@ -24,6 +24,7 @@ from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.engine.columns.written_values import is_whole, written_number
 from dpforest_duckdb.engine.sources.frame_columns import column_names, without_batch
 from dpforest_duckdb.engine.sources.frames import is_frame
+from dpforest_duckdb.engine.sources.label_columns import readable_labels
 
 # how scikit-learn quotes X, or its number of rows: in messages about complex numbers, about one
 # dimension, about lists of different lengths, and about no columns
@@ -159,7 +160,8 @@ def target(y: Any) -> Labels:
     """
     labels = None
     with contextlib.suppress(ValueError):
-        labels = column_or_1d(_of_list(y) if isinstance(y, list | tuple) else y, warn=True)
+        given = _of_list(y) if isinstance(y, list | tuple) else readable_labels(y)
+        labels = column_or_1d(given, warn=True)
     if labels is None:
         raise ValueError("y should be a 1d array: a class for each row.")
     labels = np.asarray(labels)

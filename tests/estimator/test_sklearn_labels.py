@@ -17,11 +17,12 @@ from dpforest_duckdb.ledger.datasets import DatasetAccount
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")
+pyarrow = pytest.importorskip("pyarrow")
 pytest.importorskip("sklearn")
 
 from estimators import X, Y, frames, model  # noqa: E402
 
-from dpforest_duckdb.sklearn.inputs import labels_of  # noqa: E402
+from dpforest_duckdb.sklearn.inputs import labels_of, target  # noqa: E402
 
 
 @pytest.mark.parametrize(
@@ -141,6 +142,44 @@ def test_a_label_that_is_no_class_leaves_out_its_row(library: str, labels: list[
 def test_bytes_are_labels_beside_any_frame(frame: str) -> None:
     fitted = model(bounds={"size": (0, 60)}, categories={"colour": ["red"]})
     assert (fitted.fit(frames()[frame], Y.astype(bytes)).predict(frames()[frame]) == Y).mean() > 0.9
+
+
+def _moments(text: str) -> Any:
+    zoned = pandas.Series(np.array([text], "M8[s]")).dt.tz_localize("UTC")
+    return zoned.dt.tz_convert("America/New_York")
+
+
+@pytest.mark.parametrize("text", ["0001-06-01", "2020-01-01"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda y: y,
+        lambda y: y.to_frame(),
+        lambda y: y.astype("category"),
+        pandas.Categorical,
+        pandas.DatetimeIndex,
+        lambda y: y.astype(pandas.ArrowDtype(pyarrow.timestamp("s", tz="America/New_York"))),
+    ],
+)
+def test_labels_that_are_moments_in_a_time_zone_end_no_process(form: Any, text: str) -> None:
+    """Of those before 1678, pandas looks for an offset where it may not read."""
+    year, day = ("2019", "31") if text[0] == "2" else ("0001", "31")
+    (label,) = target(form(_moments(text))).tolist()
+    assert label[:4] == year
+    assert label[8:10] == day
+
+
+def test_labels_of_arrow_that_are_no_text_or_time_are_missing() -> None:
+    held = pyarrow.array([b"no", b"\xff"], pyarrow.binary())
+    texts = pyarrow.Array.from_buffers(pyarrow.string(), 2, held.buffers())
+    coded = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0, 1]), texts)
+    of_pandas = pandas.Series(pandas.arrays.ArrowExtensionArray(texts))
+    of_polars = polars.from_arrow(pyarrow.table({"y": texts}))["y"]
+    for y in (texts, pyarrow.chunked_array([texts]), coded, of_pandas, of_polars):
+        assert target(y).tolist() == ["no", None]
+    times = pyarrow.array([5, -1], pyarrow.int32()).view(pyarrow.time32("s"))
+    assert target(times).tolist()[0] == "00:00:05"
+    assert target(pandas.Series(pandas.arrays.ArrowExtensionArray(times))).tolist()[0] == "00:00:05"
 
 
 def test_rows_of_no_class_are_left_out_of_an_evaluation() -> None:

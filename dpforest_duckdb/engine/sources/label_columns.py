@@ -1,0 +1,84 @@
+"""Labels in columns of pandas, polars and Arrow, in types of which NumPy converts every value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpforest_duckdb.engine.sources.pandas_texts import (
+    has_zone,
+    is_time_of_day,
+    texts_of,
+    with_texts,
+)
+
+
+def readable_labels(y: Any) -> Any:
+    """Labels with texts in the place of types of which NumPy cannot convert every value.
+
+    These are moments in a time zone and times of day in pandas, and texts and times of day in
+    Arrow, which may be no Unicode and no time of day. Anything else stays as it is.
+    """
+    if hasattr(y, "iloc") and hasattr(y, "columns"):
+        y = with_texts(y)
+        return readable_labels(y.iloc[:, 0]) if y.shape[1] == 1 else y
+    kind = getattr(y, "dtype", None)
+    if type(kind).__module__.startswith("pandas"):
+        return _of_pandas(y, kind)
+    if type(y).__module__.startswith("polars") and str(kind) in ("String", "Categorical"):
+        return _texts_in_arrow(y.to_arrow(), y)
+    in_arrow = type(y).__module__.startswith("pyarrow") and hasattr(y, "type")
+    return _texts_in_arrow(y, y) if in_arrow else y
+
+
+def _of_pandas(y: Any, kind: Any) -> Any:
+    """Labels in a type of pandas."""
+    if hasattr(kind, "categories"):
+        return _of_categories(y)
+    if has_zone(kind) or is_time_of_day(kind):
+        import pandas
+
+        return texts_of(pandas.Series(y)).to_numpy()
+    if hasattr(kind, "pyarrow_dtype") or getattr(kind, "storage", "") == "pyarrow":
+        import pyarrow
+
+        return _texts_in_arrow(pyarrow.array(y), y)
+    return y
+
+
+def _of_categories(y: Any) -> Any:
+    """Labels that are categories of pandas, if their values are not readable as they are."""
+    held = getattr(y, "cat", y)
+    values = readable_labels(held.categories)
+    if values is held.categories:
+        return y
+    codes = np.asarray(held.codes)
+    labels = np.full(len(codes), None, dtype=object)
+    labels[codes >= 0] = np.asarray(values, dtype=object)[codes[codes >= 0]]
+    return labels
+
+
+def _texts_in_arrow(column: Any, y: Any) -> Any:
+    """The texts of an Arrow column of texts or times of day, without those that are no Unicode;
+    `y` for other types.
+    """
+    import pyarrow
+
+    types = pyarrow.types
+    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+    if types.is_time(kind):
+        return np.array(column.cast(kind).cast(pyarrow.string()).to_pylist(), dtype=object)
+    if not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
+        return y
+    held = column.cast(kind).cast(
+        pyarrow.binary_view() if types.is_string_view(kind) else pyarrow.large_binary()
+    )
+    return np.array([_decoded(value) for value in held.to_pylist()], dtype=object)
+
+
+def _decoded(value: bytes | None) -> str | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return None
