@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import duckdb
 import numpy as np
 
 from dpforest_duckdb.engine.sources.pandas_texts import with_texts
+from dpforest_duckdb.engine.sources.unreadable_values import objects_of, without_unreadable
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.sql import Sql
@@ -47,8 +49,8 @@ def without_batch(rows: Any) -> Any:
     return Table.from_batches([rows])
 
 
-def registered(connection: duckdb.DuckDBPyConnection, rows: Any) -> Sql:
-    """The frame as SQL to read from.
+def registered(connection: duckdb.DuckDBPyConnection, rows: Any, used: Collection[str] = ()) -> Sql:
+    """The frame as SQL to read from. Every value of the columns `used` can be read.
 
     Columns of Arrow and others of a pandas frame are read side by side. If DuckDB read both at
     once, it would convert the others to Arrow, which fails for objects of several types. Raises
@@ -57,7 +59,7 @@ def registered(connection: duckdb.DuckDBPyConnection, rows: Any) -> Sql:
     try:
         arrow, others = _parts(rows)
         if others is not None:
-            _register_known(connection, others)
+            _register_known(connection, others, used)
         if arrow is None:
             return _FRAME
         table, texts = _with_bytes(arrow)
@@ -205,17 +207,22 @@ def _bytes_of(kind: Any) -> Any:
     }.get(kind)
 
 
-def _register_known(connection: duckdb.DuckDBPyConnection, rows: Any) -> None:
+def _register_known(
+    connection: duckdb.DuckDBPyConnection, rows: Any, used: Collection[str]
+) -> None:
     """Register a frame of NumPy or pandas.
 
     DuckDB converts fixed-width text and text categories here, before the debit. If it cannot,
-    because of a value, they become objects, which it converts when it reads them. So do types that
-    it does not know, as pandas makes objects of them if one value is of another type.
+    because of a value in a column that is not `used`, they become objects, which it converts when
+    it reads them. So do types that it does not know, as pandas makes objects of them if one value
+    is of another type.
     """
+    rows = without_unreadable(rows, used)
     try:
         connection.register(_NAME, rows)
     except duckdb.Error:
-        connection.register(_NAME, _as_objects(connection, rows))
+        objects = without_unreadable(_as_objects(connection, rows), used)
+        connection.register(_NAME, objects)
 
 
 def _as_objects(connection: duckdb.DuckDBPyConnection, rows: Any) -> Any:
@@ -224,8 +231,10 @@ def _as_objects(connection: duckdb.DuckDBPyConnection, rows: Any) -> Any:
     """
     if isinstance(rows, dict):
         return {
-            name: column.astype(object)
-            if column.dtype.kind == "U" or _is_unknown(connection, {name: column[:0]})
+            name: objects_of(column)
+            if column.dtype.kind == "U"
+            else column.astype(object)
+            if _is_unknown(connection, {name: column[:0]})
             else column
             for name, column in rows.items()
         }

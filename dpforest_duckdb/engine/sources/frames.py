@@ -101,16 +101,18 @@ class Frame:
 
     @contextmanager
     def opened(self, table: TableInfo) -> Iterator[ReadableRows]:
-        with self.reading() as (memory, view):
+        with self.database.opened() as memory:
+            view = registered(memory.connection, self.rows)
             rows = Sql(
                 f"SELECT {selected(self.columns, table.columns, table.categories)} FROM {view}"
             )
             opened = memory.opened(table, "VIEW", rows)
-            registered(opened.cursor, self.rows)  # each connection has views of its own
+            # each connection has views of its own
+            registered(opened.cursor, self.rows, table.columns)
             yield opened
 
     @contextmanager
     def reading(self) -> Iterator[tuple[MemoryDatabase, Sql]]:
         """A database, and the frame in it as SQL."""
         with self.database.opened() as memory:
-            yield memory, registered(memory.connection, self.rows)
+            yield memory, registered(memory.connection, self.rows, self.columns)
