@@ -16,7 +16,8 @@ class TableInfo:
 
     `computed` are the columns that the database computes whenever they are read. `categories`
     are those that values of a DataFrame's columns are compared with; none for a column of numbers.
-    `folders` are the names, folded, that folders of files have as in year=2024: no columns.
+    `folders` are the names, folded, that folders of files have as in year=2024: no columns. `units`
+    are the columns of the privacy unit, once it is known.
     """
 
     catalog: str
@@ -27,6 +28,7 @@ class TableInfo:
     computed: frozenset[str] = frozenset()
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     folders: frozenset[str] = frozenset()
+    units: frozenset[str] = frozenset()
 
     @property
     def key(self) -> tuple[str, str, str]:

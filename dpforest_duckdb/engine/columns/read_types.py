@@ -68,7 +68,8 @@ def read_as(
         name: _read_type(attribute, table.columns[name], schema=schema, by_values=by_values)
         for name, attribute in used.items()
     }
-    for name in (found[fold(column)] for column in unit.columns if fold(column) in found):
+    units = frozenset(found[fold(column)] for column in unit.columns if fold(column) in found)
+    for name in units:
         columns[name] = _unit_type(
             name,
             table.columns[name],
@@ -80,11 +81,11 @@ def read_as(
     if name and _whole_classes(label, table.columns[name], schema=schema, by_values=by_values):
         columns[name] = BIGINT  # else the predictions of whole classes would have fractions
     if not by_values:
-        return replace(table, columns=columns)
+        return replace(table, columns=columns, units=units)
     for attribute in (*domain.attributes, label):
         _refuse_equal_categories(attribute)
     compared = {name: categories_of(attribute) for name, attribute in used.items()}
-    return replace(table, columns=columns, categories=compared)
+    return replace(table, columns=columns, categories=compared, units=units)
 
 
 def _read_type(

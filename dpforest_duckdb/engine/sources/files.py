@@ -9,7 +9,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -118,6 +118,11 @@ class ParquetFiles:
             name for name, kind in column_types(self.columns).items() if kind.family == "float"
         )
 
+    def _may_be_text(self, names: Collection[str]) -> bool:
+        """Whether any of the columns may be text."""
+        kinds = column_types({name: self.columns[name] for name in names})
+        return any(kind.family in ("text", "other") for kind in kinds.values())
+
     @contextmanager
     def opened(self, table: TableInfo) -> Iterator[ReadableRows]:
         before = [_state(file) for file in self.files]
@@ -131,9 +136,8 @@ class ParquetFiles:
 
         with self.database.opened(self.files) as memory:
             _refuse_changed(self, self.columns, lambda: _schema(self.files, GivenDatabase(memory)))
-            rows = Sql(
-                f"SELECT {selected(self.columns, table.columns)} FROM {_parquet(self.files)}"
-            )
+            source = _parquet(self.files, repair=not self._may_be_text(table.units))
+            rows = Sql(f"SELECT {selected(self.columns, table.columns)} FROM {source}")
             yield replace(memory.opened(table, "VIEW", rows), check=check)
 
 
@@ -298,12 +302,17 @@ def _agree(first: str, second: str) -> bool:
     return first == second or NO_VALUES in (first, second) or nested
 
 
-def _parquet(files: Sequence[Path]) -> Sql:
+def _parquet(files: Sequence[Path], *, repair: bool = False) -> Sql:
+    """The rows of Parquet files.
+
+    With `repair`, bytes of a text that are no Unicode are read as question marks: else one of them
+    would end a run. This may make one text of two, so it is not for privacy units of text.
+    """
     text = DuckDB().text
     names = ", ".join(text(str(file)) for file in files)
     return Sql(
         f"read_parquet([{names}], union_by_name = true, hive_partitioning = false, "
-        "file_row_number = false)"
+        f"file_row_number = false, utf8_validation = '{'replace' if repair else 'strict'}')"
     )
 
 

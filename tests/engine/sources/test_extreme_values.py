@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet
 import pytest
-from source_rows import beside_y, cells, encoded, pandas, polars, pyarrow
+from source_rows import OF_TEXTS, beside_y, cells, encoded, pandas, polars, pyarrow
 from variants import some
+
+from dpforest_duckdb import DpforestError
 
 NUMBERS = {"name": "q", "kind": "numeric", "lower": 0, "upper": 9, "edges": [0, 5]}
 DAYS = {"name": "q", "kind": "numeric", "edges": [dt.date(2020, 1, 1), dt.date(2021, 1, 1)]}
@@ -131,3 +133,20 @@ def test_a_number_of_128_bits_in_polars_ends_no_run(kind: str) -> None:
     assert units(frame) == 4
     unused = beside_y({"name": "a", "kind": "categorical", "domain": ["x"]})
     assert cells(frame, unused)[0][0] == 4
+
+
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_bytes_of_a_parquet_file_that_are_no_unicode_end_no_run(
+    dictionary: bool, tmp_path: Path
+) -> None:
+    """They are another value, unless they may be a person's id: then two might become one."""
+    held = pyarrow.array([b"p", b"q", b"\xff"], pyarrow.binary())
+    texts = pyarrow.Array.from_buffers(pyarrow.string(), 3, held.buffers())
+    table = pyarrow.table({"a": texts, "y": ["no"] * 3, "id": [1, 2, 3], "q": texts})
+    file = tmp_path / "t.parquet"
+    pyarrow.parquet.write_table(table, file, use_dictionary=dictionary)
+    assert [cell[0] for cell in cells(file, OF_TEXTS)][:3] == [1, 1, 1]
+    with encoded(file, OF_TEXTS, "id") as coded:
+        assert coded.count_leaves(0, 1).sum() == 3
+    with pytest.raises(DpforestError, match="withheld"), encoded(file, OF_TEXTS, "q"):
+        pass
