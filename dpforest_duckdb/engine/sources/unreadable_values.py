@@ -107,5 +107,5 @@ def _no_unicode(column: Any) -> Mask:
     if numbers.max() < _SURROGATES[0]:
         return np.zeros(len(column), dtype=bool)
     low, high = _SURROGATES
-    found: Mask = (((numbers >= low) & (numbers <= high)) | (numbers > _LAST)).any(axis=1)
-    return found
+    wrong = ((numbers >= low) & (numbers <= high)) | (numbers > _LAST)
+    return np.asarray(wrong.any(axis=1))
