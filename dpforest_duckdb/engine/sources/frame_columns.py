@@ -155,9 +155,15 @@ def _with_bytes(table: Any) -> tuple[Any, set[str]]:
         if kind := _bytes_of(column.type):
             column = column.cast(kind)
             texts.add(field_.name)
-        if column.type != field_.type:
+        if column.type != field_.type or _is_geometry(field_):
             table = table.set_column(place, field_.name, column)
     return table, texts
+
+
+def _is_geometry(field_: Any) -> bool:
+    """Whether DuckDB would read the bytes of an Arrow column as geometry, which may be damaged."""
+    name: bytes = (field_.metadata or {}).get(b"ARROW:extension:name", b"")
+    return name.startswith(b"geoarrow")
 
 
 def _readable(column: Any) -> Any:

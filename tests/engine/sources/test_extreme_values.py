@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,21 @@ def test_times_of_day_of_pandas_are_read_as_python_writes_them(fine: str) -> Non
     found = [cell[0] for cell in cells(frame, beside_y(read))]
     assert found == [1] * len(times) + [2, 0]
     assert units(frame) == len(frame)
+
+
+def test_damaged_geometry_ends_no_run() -> None:
+    geometry = {"ARROW:extension:name": "geoarrow.wkb", "ARROW:extension:metadata": "{}"}
+    point = struct.pack("<BIdd", 1, 1, 1.0, 2.0)
+    table = pyarrow.Table.from_arrays(
+        [pyarrow.array([point, b"", point[:-1], b"\xff"]), ["x"] * 4, ["no"] * 4],
+        schema=pyarrow.schema(
+            [
+                pyarrow.field("q", pyarrow.binary(), metadata=geometry),
+                *((name, pyarrow.string()) for name in "ay"),
+            ]
+        ),
+    )
+    assert units(table) == 4
 
 
 @pytest.mark.parametrize("kind", ["Int128", "UInt128"])
