@@ -37,7 +37,7 @@ def _of_pandas(y: Any, kind: Any) -> Any:
     if hasattr(kind, "categories"):
         return _of_categories(y)
     if has_zone(kind) or is_time_of_day(kind):
-        import pandas  # type: ignore[import-untyped]
+        import pandas
 
         return texts_of(pandas.Series(y)).to_numpy()
     if hasattr(kind, "pyarrow_dtype") or getattr(kind, "storage", "") == "pyarrow":
