@@ -182,6 +182,20 @@ def test_labels_of_arrow_that_are_no_text_or_time_are_missing() -> None:
     assert target(pandas.Series(pandas.arrays.ArrowExtensionArray(times))).tolist()[0] == "00:00:05"
 
 
+@pytest.mark.parametrize("kind", [pyarrow.date32(), pyarrow.date64()], ids=str)
+def test_labels_that_are_dates_beyond_those_of_python_are_missing(kind: Any) -> None:
+    numbers = pyarrow.array([0, 2**31 - 1, None], pyarrow.int32())
+    if kind == pyarrow.date64():
+        numbers = pyarrow.array([0, 2**62, None], pyarrow.int64())
+    y = pandas.Series(pandas.arrays.ArrowExtensionArray(numbers.cast(kind)))
+    assert target(y).tolist() == [dt.date(1970, 1, 1), None, None]
+
+
+def test_labels_of_numpy_that_are_no_unicode_are_missing() -> None:
+    y = np.array([ord("x"), 0x110000], np.uint32).view("<U1")
+    assert target(y).tolist() == ["x", None]
+
+
 def test_rows_of_no_class_are_left_out_of_an_evaluation() -> None:
     fitted = model().fit(X, Y)
     for odd in (None, 0.5, "maybe"):

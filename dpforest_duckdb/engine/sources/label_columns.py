@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,22 @@ from dpforest_duckdb.engine.sources.pandas_texts import (
     texts_of,
     with_texts,
 )
+from dpforest_duckdb.engine.sources.unreadable_values import readable
+
+FIRST_DAY, LAST_DAY = dt.date(1970, 1, 1).toordinal(), dt.date.max.toordinal()
+MILLISECONDS = 24 * 3600 * 1000  # of a day
 
 
 def readable_labels(y: Any) -> Any:
     """Labels with texts in the place of types of which NumPy cannot convert every value.
 
     These are moments in a time zone and times of day in pandas, and texts and times of day in
-    Arrow, which may be no Unicode and no time of day. Anything else stays as it is.
+    Arrow, which may be no Unicode and no time of day. Text of NumPy that is no Unicode is missing,
+    and so are dates beyond the years of Python that pandas keeps in Arrow. Anything else stays as
+    it is.
     """
+    if isinstance(y, np.ndarray) and y.dtype.kind == "U" and y.ndim == 1:
+        return readable(y)
     if hasattr(y, "iloc") and hasattr(y, "columns"):
         y = with_texts(y)
         return readable_labels(y.iloc[:, 0]) if y.shape[1] == 1 else y
@@ -43,7 +52,10 @@ def _of_pandas(y: Any, kind: Any) -> Any:
     if hasattr(kind, "pyarrow_dtype") or getattr(kind, "storage", "") == "pyarrow":
         import pyarrow
 
-        return _texts_in_arrow(pyarrow.array(y), y)
+        column = pyarrow.array(y)
+        if pyarrow.types.is_date(column.type):
+            return _dates(column)
+        return _texts_in_arrow(column, y)
     return y
 
 
@@ -75,6 +87,20 @@ def _texts_in_arrow(column: Any, y: Any) -> Any:
         pyarrow.binary_view() if types.is_string_view(kind) else pyarrow.large_binary()
     )
     return np.array([_decoded(value) for value in held.to_pylist()], dtype=object)
+
+
+def _dates(column: Any) -> Any:
+    """The dates of an Arrow column, as those of Python; None beyond the years 1 to 9999."""
+    import pyarrow
+
+    in_days = column.type == pyarrow.date32()
+    numbers = column.cast(pyarrow.int32() if in_days else pyarrow.int64()).to_pylist()
+    found = np.full(len(numbers), None, dtype=object)
+    for place, number in enumerate(numbers):
+        if number is not None:
+            day = FIRST_DAY + (number if in_days else number // MILLISECONDS)
+            found[place] = dt.date.fromordinal(day) if 0 < day <= LAST_DAY else None
+    return found
 
 
 def _decoded(value: bytes | None) -> str | None:

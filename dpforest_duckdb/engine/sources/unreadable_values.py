@@ -20,9 +20,7 @@ _SURROGATES, _LAST = (0xD800, 0xDFFF), 0x10FFFF  # numbers of characters
 def without_unreadable(rows: Any, used: Collection[str]) -> Any:
     """The frame, with None in the place of such values in the columns `used`."""
     if isinstance(rows, dict):
-        return {
-            name: _readable(column) if name in used else column for name, column in rows.items()
-        }
+        return {name: readable(column) if name in used else column for name, column in rows.items()}
     changed = {
         name: column
         for name, kind in rows.dtypes.items()
@@ -46,14 +44,14 @@ def _of_pandas(column: Any, kind: Any) -> Any:
     """A column of pandas without the values, as objects; None if it has none of them."""
     if hasattr(kind, "categories"):
         held = np.asarray(column.cat.categories) if _has_objects(column.cat.categories) else None
-        if held is None or _readable(held) is held:
+        if held is None or readable(held) is held:
             return None
         codes = column.cat.codes.to_numpy()
         found = np.full(len(column), None, dtype=object)
-        found[codes >= 0] = _readable(held)[codes[codes >= 0]]
+        found[codes >= 0] = readable(held)[codes[codes >= 0]]
     elif _has_objects(column):
         held = column.to_numpy(dtype=object)
-        found = _readable(held)
+        found = readable(held)
         if found is held:
             return None
     else:
@@ -66,8 +64,8 @@ def _has_objects(column: Any) -> bool:
     return column.dtype == object or getattr(column.dtype, "storage", "") == "python"
 
 
-def _readable(column: Any) -> Any:
-    """A column of NumPy without the values; the column itself if it has none."""
+def readable(column: Any) -> Any:
+    """A column of NumPy without such values; the column itself if it has none."""
     if column.dtype.kind == "U":
         return objects_of(column) if _no_unicode(column).any() else column
     if column.dtype != object:
