@@ -52,7 +52,10 @@ def test_the_help_of_a_verb_ends_with_an_example_on_one_line(verb: str) -> None:
     assert {word for word in words if word.startswith("--")} <= flags(verb)
 
 
-@pytest.mark.parametrize("file", ["README.md", "docs/cli.md", "docs/domain.md", "docs/privacy.md"])
+PAGES = ("README.md", *(f"docs/{page}.md" for page in ("cli", "domain", "privacy", "questions")))
+
+
+@pytest.mark.parametrize("file", PAGES)
 def test_commands_in_the_documentation_have_options_that_exist(file: str) -> None:
     text = (ROOT / file).read_text(encoding="utf-8").replace("\\\n", " ")
     for command in re.findall(r"^\$ dpforest (.*)$", text, re.MULTILINE):

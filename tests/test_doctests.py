@@ -63,7 +63,9 @@ def test_the_code_of_the_pages_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ("comparison.md", "comparison"),
         ("files.md", "files python"),
         ("python.md", "python"),
+        ("python.md", "python domain"),
         ("python.md", "python estimator"),
+        ("questions.md", "questions"),
     )
     for page, name in marked:
         exec(compile(block(page, name), page, "exec"), {})
