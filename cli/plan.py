@@ -192,8 +192,8 @@ def _explain(run: Run, found: list[Branch]) -> None:
             "more rows, and costs may differ."
         )
     tell(
-        "noise: the standard deviation of the noise in a count or a sum. Tables that are released "
-        "in groups have about this noise: more or less, by their numbers of values."
+        "noise: the standard deviation of the noise in a count or a sum. For tables that are "
+        "released in groups it is a rough figure, because it depends on their numbers of values."
     )
     plans = [plan for branch in found for plan in branch.plans] or [run.plan]
     if run.delta and any(plan.uses_delta for plan in plans):

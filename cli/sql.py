@@ -64,7 +64,7 @@ def sql(
         ),
     ] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Make it in place of one of that name.")
+        bool, typer.Option("--replace", help="Replace an existing view, table or macro.")
     ] = False,
     columns: Annotated[
         list[str] | None,

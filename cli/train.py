@@ -185,7 +185,7 @@ def train(
         typer.Option(
             metavar="N",
             parser=options.whole_number(),
-            help="Refuse to start if N rows may not fit into memory and disk; counts no row.",
+            help="Refuse to start if N rows may not fit into memory and disk; no row is counted.",
             rich_help_panel=sections.MACHINE,
         ),
     ] = None,
