@@ -41,9 +41,9 @@ class Attribute:
     `values` are the categories as text, in public order; `ordered` says that this order has a
     meaning. `lower` and `upper` are inclusive public bounds. `edges` are the cut points between
     bins, ascending; a value equal to an edge lies below it. If none are given, the bounds are cut
-    into `bins` (DEFAULT_BINS by default) on a `scale` ("linear" by default). In an attribute that
-    is bound to a column, they are numbers: days since 1970 for DATE, seconds for TIMESTAMP. `type`
-    is the column's type, filled in by `bound`. With `nullable`, NULL of a categorical attribute has
+    into `bins` (32 by default) on a `scale` ("linear" by default). Once the attribute is bound to a
+    column, its edges are numbers: days since 1970 for DATE, seconds for TIMESTAMP. `type` is
+    the column's type, filled in by `bound`. With `nullable`, NULL of a categorical attribute has
     a cell of its own. `taxonomy` puts every category into one named group; `subgroups` are the
     levels below, each finer than the one before. An attribute of groups has their names as
     `values`, and `of` names the column that it reads.
@@ -142,6 +142,7 @@ class Attribute:
 
     @property
     def cells(self) -> int:
+        """The number of cells, "other" and NULL included."""
         return self.null + 1
 
     @cached_property

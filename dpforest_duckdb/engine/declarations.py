@@ -38,9 +38,9 @@ def declared_domain(engine: Catalogue, info: TableInfo, target: str | None) -> D
     columns = [c for c in declared_columns(engine, info) if "kind" in c]
     if not columns:
         raise DpforestError(
-            "No column declares its values: pass a domain with --domain (dpforest domain prints "
-            "one to fill in), or as in dpforest train --numeric age=17:90 --categories ward=a,b "
-            "--classes no,yes, or give a table ENUM types and CHECK bounds."
+            "No column declares its values: give the table ENUM types and CHECK bounds, or pass a "
+            "domain file as --domain (dpforest domain prints one to fill in), or options as in "
+            "dpforest train --numeric age=17:90 --categories ward=a,b --classes no,yes."
         )
     if fold(target) not in {fold(c["name"]) for c in columns}:
         raise DpforestError(

@@ -12,8 +12,8 @@ from dpforest_duckdb.ledger.accounts import AnyAccount
 from dpforest_duckdb.ledger.entries import Charge, Ending, ending
 
 NOT_CLOSED = (
-    "The debit stays, but the ledger could not record which model it made. So evaluate takes the "
-    "model for one that no private run made."
+    "The debit stays, but the ledger could not record which model the run made. So evaluate treats "
+    "the model as if no private run had made it."
 )
 
 

@@ -162,6 +162,7 @@ class Forest(ForestContent):
         return f"<table><caption><b>{caption}</b></caption>{rows}</table>"
 
     def named(self, name: str) -> Forest:
+        """This forest under another name."""
         return replace(self, name=name)
 
     @staticmethod

@@ -41,7 +41,7 @@ def train(
     trace: Callable[[str], None] | None = None,
     progress: Observer | None = None,
 ) -> Forest:
-    """Train a forest; what it gives was released under the budget if `forest.private`.
+    """Train a forest, which may be published if `forest.private`.
 
     Parameters
     ----------
@@ -65,13 +65,13 @@ def train(
 
     Raises `DpforestError`, one sentence; before the debit if the reason is known by then.
     >>> import duckdb, tempfile
-    >>> from dpforest_duckdb.domain.flags import domain_from_flags
+    >>> from dpforest_duckdb import Attribute, Domain
     >>> con = duckdb.connect()
-    >>> visits = con.sql("SELECT i % 99 AS age, i % 99 > 60 AS ill FROM range(5000) r(i)")
-    >>> domain = domain_from_flags("ill", ["age=0:99"], [], "false,true")
+    >>> rows = con.sql("SELECT i % 99 AS age, i % 99 > 60 AS ill FROM range(5000) r(i)")
+    >>> domain = Domain((Attribute("age", "numeric", lower=0, upper=99),), "ill", ("false", "true"))
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     ledger = f"{folder}/ledger"
-    ...     train(con, visits, domain=domain, epsilon=1, recipe="dpdf", ledger=ledger, dataset="v")
+    ...     budget = {"ledger": f"{folder}/ledger", "dataset": "visits"}
+    ...     train(con, rows, domain=domain, epsilon=1, recipe="dpdf", **budget)
     <Forest 'query': dpdf, 1 tree, ε = 1, δ = 0, per row, add-remove neighbours>
     """
     run = prepare(
