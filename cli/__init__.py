@@ -18,8 +18,8 @@ from dpforest_duckdb.cli.budget import budget
 from dpforest_duckdb.cli.demo import demo
 from dpforest_duckdb.cli.domain import domain
 from dpforest_duckdb.cli.evaluate import evaluate
+from dpforest_duckdb.cli.exit_codes import ended_by, interrupt, reported
 from dpforest_duckdb.cli.models import models
-from dpforest_duckdb.cli.outcome import ended_by, interrupt, reported
 from dpforest_duckdb.cli.recipes import recipes
 from dpforest_duckdb.cli.report import report
 from dpforest_duckdb.cli.rules import rules

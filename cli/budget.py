@@ -258,7 +258,7 @@ def _amounts(budget: Budget) -> list[object]:
     return [
         show(budget.cap.epsilon) if budget.cap else "none",
         show(budget.spent_epsilon),
-        "no limit" if budget.left_epsilon is None else show(max(budget.left_epsilon, 0)),
+        "no limit" if budget.left_epsilon is None else show(budget.left_epsilon),
         show(budget.spent_delta, ATTO),
         len(budget.entries),
     ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpforest_duckdb.cli import opening, options
-from dpforest_duckdb.cli.outcome import stop_if_interrupted
+from dpforest_duckdb.cli.exit_codes import stop_if_interrupted
 from dpforest_duckdb.cli.output import (
     emit,
     number,

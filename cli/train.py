@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpforest_duckdb.cli import opening, options, sections, written_files
-from dpforest_duckdb.cli.outcome import stop_if_interrupted
+from dpforest_duckdb.cli.exit_codes import stop_if_interrupted
 from dpforest_duckdb.cli.output import emit, facts, say, say_spent, tell
 from dpforest_duckdb.cli.plan import show_plans
 from dpforest_duckdb.cli.progress import shown_progress
@@ -206,8 +206,8 @@ def train(
     _refuse_repeated(epsilon, recipe or [])
     _check_seed(seed, not_private)
     spark = opening.spark_of(engine, master, remote)
-    database, rows = opening.rows_of(db, table) if spark is None else ("", _in_spark(db, table))
-    _check_place(Path() if spark else rows, name, out, several=several, dry_run=dry_run)
+    database, rows, stores = _found(db, table, spark)
+    _check_file(name, out, stores=stores, several=several, dry_run=dry_run)
     _refuse_out(out, db, ledger, several=several, replace=replace)
     declared, source = _declared(rows, target, domain, numeric, categories, classes)
     from dpforest_duckdb.training.opening import find_rows
@@ -216,7 +216,7 @@ def train(
 
     machine = opening.Machine(threads, memory_limit, temp_dir)
     with opening.opened_rows(database, spark, show_sql, machine) as (connection, trace):
-        if name is None and out is None and isinstance(rows, str) and spark is None:
+        if stores and name is None and out is None:
             name = find_rows(connection, rows).table.name
         settings: dict[str, Any] = {
             "delta": delta,
@@ -294,11 +294,16 @@ def _refuse_out(
     written_files.check_out(out, db, ledger, replace=replace)
 
 
-def _in_spark(db: str | None, table: str | None) -> str | Path:
-    """The rows to train on in Spark: a table's name, or the path of Parquet files."""
+def _found(
+    db: str | None, table: str | None, spark: opening.Spark | None
+) -> tuple[str, str | Path, bool]:
+    """The database to open, the rows to train on, and whether the database can store the model."""
+    if spark is None:
+        database, rows = opening.rows_of(db, table)
+        return database, rows, isinstance(rows, str)
     if (db is None) == (table is None):
         raise UsageError("Name a table of Spark with --table, or Parquet files with --db.")
-    return Path(db) if db is not None else str(table)
+    return "", str(table) if db is None else Path(db), False
 
 
 def _check_seed(seed: int | None, not_private: bool) -> None:
@@ -309,11 +314,11 @@ def _check_seed(seed: int | None, not_private: bool) -> None:
         raise UsageError("--not-private goes with --seed: leave it out, or pass --seed too.")
 
 
-def _check_place(
-    rows: str | Path, name: str | None, out: str | None, *, several: bool, dry_run: bool
+def _check_file(
+    name: str | None, out: str | None, *, stores: bool, several: bool, dry_run: bool
 ) -> None:
-    """Refuse data files without a file for the model: they have no database to store it in."""
-    if isinstance(rows, str):
+    """Refuse a run without a file for the model, unless a database `stores` it."""
+    if stores:
         return
     if several and not dry_run:
         raise UsageError(

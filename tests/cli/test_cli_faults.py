@@ -20,7 +20,7 @@ import pytest
 from shell import PROGRAM, Said, dpforest, make, query, refused, run, state, train
 
 from dpforest_duckdb import load_forest
-from dpforest_duckdb.cli import outcome, written_files
+from dpforest_duckdb.cli import exit_codes, written_files
 
 
 def test_a_database_that_another_process_holds(db: Path) -> None:
@@ -226,25 +226,25 @@ def test_a_signal_waits_until_duckdb_is_imported(monkeypatch: pytest.MonkeyPatch
     """An exception within that import can abort the process, instead of exit code 130."""
     spec, sent = SimpleNamespace(_initializing=True), list[int]()
     monkeypatch.setitem(sys.modules, "duckdb", SimpleNamespace(__spec__=spec))
-    monkeypatch.setattr(outcome, "_interrupted", [])
+    monkeypatch.setattr(exit_codes, "_interrupted", [])
     monkeypatch.setattr(signal, "raise_signal", sent.append)
-    outcome.interrupt(signal.SIGTERM, None)
+    exit_codes.interrupt(signal.SIGTERM, None)
     end = time.monotonic() + 30
     while not sent and time.monotonic() < end:
         time.sleep(0.01)
     assert sent == [signal.SIGTERM]
     spec._initializing = False
     with pytest.raises(KeyboardInterrupt):
-        outcome.interrupt(signal.SIGTERM, None)
+        exit_codes.interrupt(signal.SIGTERM, None)
 
 
 def test_a_signal_that_a_library_swallowed_stops_before_the_debit(
     db: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Importing DuckDB can lose the exception that a signal raises."""
-    monkeypatch.setattr(outcome, "_interrupted", [])
+    monkeypatch.setattr(exit_codes, "_interrupted", [])
     with contextlib.suppress(KeyboardInterrupt):
-        outcome.interrupt(signal.SIGTERM, None)
+        exit_codes.interrupt(signal.SIGTERM, None)
     before = state(db)
     assert dpforest(*train(db, "--name", "new")).code == 130
     evaluating = ("evaluate", "--db", db, "--model", "risk", "--table", "visits", "--epsilon", "1")

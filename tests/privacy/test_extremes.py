@@ -229,10 +229,11 @@ def test_usual_budgets_are_not_refused(
     domain = public(("two", "cut"), 14, 2)
     table(con, domain)
     for k in (1, 1000):
-        prepare(
+        run = prepare(
             con, "t", domain=domain, epsilon=epsilon, recipe=name, rows_per_unit=k,
             privacy_unit="row" if k == 1 else "who", ledger=tmp_path / "ledger",
         )  # fmt: skip
+        assert run.cost >= Decimal(epsilon) * NANO
 
 
 def test_a_scale_of_many_digits_is_rounded_up_and_used() -> None:

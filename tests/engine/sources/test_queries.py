@@ -97,10 +97,10 @@ def test_queries_without_a_capped_table_are_trained_on(
 ) -> None:
     con, book = with_queries(tmp_path)
     for query in QUERIES_OF_T:
-        fitted(con, con.sql(query), ledger=book, dataset="d")
+        assert fitted(con, con.sql(query), ledger=book, dataset="d").private
     con, book = capped
     for query in ("FROM u WHERE size > 0", "SELECT u.* FROM u, range(2)"):
-        fitted(con, con.sql(query), ledger=book, dataset="d")
+        assert fitted(con, con.sql(query), ledger=book, dataset="d").private
 
 
 def test_stored_results_of_a_capped_table_are_refused(tmp_path: Path) -> None:

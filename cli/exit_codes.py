@@ -66,7 +66,7 @@ def reported(verb: Callable[..., None]) -> Callable[..., None]:
             for category in SHOWN:
                 warnings.simplefilter("always", category)
             warnings.showwarning = _warn
-            code = _outcome(functools.partial(_checked, verb, **options))
+            code = _exit_code(functools.partial(_checked, verb, **options))
         if code:
             raise typer.Exit(code)
 
@@ -88,7 +88,7 @@ def _checked(verb: Callable[..., None], **options: Any) -> None:
     verb(**options)
 
 
-def _outcome(verb: Callable[[], None]) -> int:
+def _exit_code(verb: Callable[[], None]) -> int:
     try:
         verb()
         sys.stdout.flush()  # a closed pipe fails here, not at the interpreter's exit
