@@ -114,8 +114,8 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from 0. If a DataFrame has numbers in the place of names, these count, not the places.
     classes : list, optional
         The classes, in the type that predictions have. Rows of other classes are left out, and so
-        are those whose class is missing. With `domain`, they are the classes there: without them,
-        "0" and "1" are predicted as numbers.
+        are those whose class is missing. With `domain`, its classes in that type; by default,
+        classes that look like numbers, such as "0" and "1", are predicted as numbers.
     privacy_unit : str, optional
         A column of X that says whose row it is; by default each row is protected. It is no feature:
         `predict` takes DataFrames with and without it.
@@ -123,8 +123,8 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The most rows of each privacy unit that are used.
     ledger, dataset : path and str, optional
         The budget ledger, and the name that the budget belongs to. Several processes (`n_jobs`)
-        need the ledger's absolute path. Fits on parts of the same rows
-        add up under one name. `dpforest budget` caps it.
+        need the ledger's absolute path. Fits on parts of the same rows add up under one name.
+        `dpforest budget` caps it.
     random_state : int or RandomState, optional
         Makes the noise repeatable, and the model not private.
 

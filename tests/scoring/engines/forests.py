@@ -1,6 +1,6 @@
 """The forests that every engine scores, and the tables that they score them on.
 
-Nine are trained on real tables; those of `made_forests` are drawn, over one column of every type,
+Nine are trained on real tables; those of `made_case` are drawn, over one column of every type,
 with names, categories and labels that are hard to quote. Every table has a column `id`.
 """
 
