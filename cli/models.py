@@ -59,18 +59,10 @@ def models(
     from dpforest_duckdb.model.files import write_file
     from dpforest_duckdb.model.forest import load_forest
 
-    chosen = what or model
-    if what and model:
-        raise UsageError("Name the model once: as the argument, or with --model.")
-    if action is Action.list and chosen:
-        raise UsageError(
-            f"models list shows all of them: for one, dpforest models show {shlex.quote(chosen)}."
-        )
     _refuse_idle(action, name, out, replace)
-    if action is not Action.list and chosen is None:
-        raise UsageError(f"Name the model to {action}: dpforest models {action} NAME.")
+    chosen = _chosen(action, what, model)
     if action is Action.show:
-        with opening.opened_for_model(db, str(chosen), show_sql=show_sql) as (_, forest):
+        with opening.opened_for_model(db, chosen, show_sql=show_sql) as (_, forest):
             _show(forest, as_json)
         return
     if db is None:
@@ -91,20 +83,34 @@ def models(
                 _list(engine.models, as_json)
                 return
             case Action.drop:
-                store.drop(engine.models, str(chosen))
+                store.drop(engine.models, chosen)
             case Action.import_:
-                forest = load_forest(str(chosen))
+                forest = load_forest(chosen)
                 forest = forest.named(name or forest.name)
                 store.save(engine.models, forest, replace=replace)
                 chosen = forest.name
             case Action.export:
-                text = store.load(engine.models, str(chosen)).to_json()
+                text = store.load(engine.models, chosen).to_json()
                 write_file(str(out), text, replace=replace)
     done = {"drop": "dropped", "import": "imported", "export": f"written to {out}"}[action]
     if as_json:
         emit({"model": chosen, "action": str(action)})
     else:
         tell(f'Model "{chosen}" {done}.')
+
+
+def _chosen(action: Action, what: str | None, model: str | None) -> str:
+    """The model that an action is for; "" for the list, which has all of them."""
+    if what and model:
+        raise UsageError("Name the model once: as the argument, or with --model.")
+    chosen = what or model or ""
+    if action is Action.list and chosen:
+        raise UsageError(
+            f"models list shows all of them: for one, dpforest models show {shlex.quote(chosen)}."
+        )
+    if action is not Action.list and not chosen:
+        raise UsageError(f"Name the model to {action}: dpforest models {action} NAME.")
+    return chosen
 
 
 def _refuse_idle(action: Action, name: str | None, out: str | None, replace: bool) -> None:

@@ -101,26 +101,32 @@ def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -
         with refusals.gathered():
             refuse(other_kinds)
     refusals.refuse()
-    if len(targets) > 1:
-        raise DpforestError(f'The domain describes the target "{wanted}" twice: once only.')
     if fold(wanted) in map(fold, identifiers):
         raise DpforestError(
             f'The target "{wanted}" is an identifier in the domain: name another with --target, or '
             "list its classes."
         )
-    if not targets:
-        near = hint(wanted, [column["name"] for column in columns])
-        raise DpforestError(
-            f'The domain does not describe the target "{wanted}"{near}: add its [[column]] with '
-            "the classes."
-        )
     return Domain(
         attributes=tuple(attributes),
         target=wanted,
-        classes=targets[0],
+        classes=_only_list(wanted, targets, [column["name"] for column in columns]),
         privacy_unit=unit,
         identifiers=tuple(identifiers),
     )
+
+
+def _only_list(
+    target: str, lists: Sequence[tuple[str, ...]], names: Sequence[str]
+) -> tuple[str, ...]:
+    """The one list of the target's classes; `names` are those of all columns of the domain."""
+    if not lists:
+        raise DpforestError(
+            f'The domain does not describe the target "{target}"{hint(target, names)}: add its '
+            "[[column]] with the classes."
+        )
+    if len(lists) > 1:
+        raise DpforestError(f'The domain describes the target "{target}" twice: once only.')
+    return lists[0]
 
 
 def domain_toml(domain: Mapping[str, Any]) -> str:

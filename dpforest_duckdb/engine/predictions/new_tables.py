@@ -32,14 +32,7 @@ def refuse_taken(engine: DuckDBEngine, table: str, into: str, *, replace: bool) 
     if fold(schema) == "dpforest":
         raise DpforestError('The schema "dpforest" is for models: choose another --into.')
     if not found:
-        schemas = engine.run(
-            "SELECT schema_name FROM system.main.duckdb_schemas() "
-            "WHERE database_name = system.main.current_database()"
-        )
-        if fold(schema) not in {fold(row[0]) for row in schemas}:
-            file = name.casefold() in ("csv", "parquet")
-            hint = "the rows of a table go to a table" if file else "check --into"
-            raise DpforestError(f'There is no schema "{schema}" in the database: {hint}.')
+        _refuse_no_schema(engine, schema, name)
         return
     found_schema, found_name, kind, comment = found[0]
     if not replace:
@@ -61,3 +54,15 @@ def refuse_taken(engine: DuckDBEngine, table: str, into: str, *, replace: bool) 
         raise DpforestError(f'"{into}" may be the table that is scored: choose another --into.')
     if has_note(comment or ""):
         raise DpforestError(f'Table "{into}" has a privacy budget: choose another --into.')
+
+
+def _refuse_no_schema(engine: DuckDBEngine, schema: str, name: str) -> None:
+    """Refuse the schema of a new table that is not in the database; a file's name has one too."""
+    schemas = engine.run(
+        "SELECT schema_name FROM system.main.duckdb_schemas() "
+        "WHERE database_name = system.main.current_database()"
+    )
+    if fold(schema) not in {fold(row[0]) for row in schemas}:
+        file = name.casefold() in ("csv", "parquet")
+        hint = "the rows of a table go to a table" if file else "check --into"
+        raise DpforestError(f'There is no schema "{schema}" in the database: {hint}.')
