@@ -23,6 +23,13 @@ class Subject(StrEnum):
     recipes = "recipes"
 
 
+_FIGURES = ("claimed ε", "exact loss", "bound")
+HEADINGS = {
+    Subject.mechanisms: ("mechanism", *_FIGURES, "events", "draws", "verdict"),
+    Subject.recipes: ("recipe", *_FIGURES, "right | wrong", "guesses", "verdict"),
+}
+
+
 def audit(
     subject: Annotated[Subject, options.one_of(Subject)] = Subject.mechanisms,
     recipe: Annotated[
@@ -88,7 +95,7 @@ def audit(
         emit({"findings": [_facts(finding) for finding in findings]})
     else:
         show_table(
-            ("of", "claimed ε", "exact loss", "bound", "seen", "draws", "verdict"),
+            HEADINGS[subject],
             [
                 [
                     f.name,
@@ -119,7 +126,7 @@ def _verdict(finding: Finding) -> str:
         return "CLAIM REFUTED"
     if finding.private:
         return "holds"
-    return "not private, shown" if finding.bound.epsilon > finding.claim else "not private"
+    return "not private: refuted" if finding.bound.epsilon > finding.claim else "not private"
 
 
 def _line(finding: Finding) -> str:
