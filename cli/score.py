@@ -24,8 +24,8 @@ def score(
         str | None,
         typer.Option(
             metavar="TABLE|FILE",
-            help="The new table, with all rows and columns of --table; of data files the new file. "
-            "[required]",
+            help="The new table, with all rows and columns of --table; for data files the new "
+            "file. [required]",
         ),
     ] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Replace what --into names.")] = False,

@@ -52,12 +52,12 @@ def test_the_help_of_a_verb_ends_with_an_example_on_one_line(verb: str) -> None:
     assert {word for word in words if word.startswith("--")} <= flags(verb)
 
 
-PAGES = ("README.md", *(f"docs/{page}.md" for page in ("cli", "domain", "privacy", "questions")))
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-@pytest.mark.parametrize("file", PAGES)
-def test_commands_in_the_documentation_have_options_that_exist(file: str) -> None:
-    text = (ROOT / file).read_text(encoding="utf-8").replace("\\\n", " ")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_in_the_documentation_have_options_that_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
     for command in re.findall(r"^\$ dpforest (.*)$", text, re.MULTILINE):
         verb, *words = shlex.split(command.partition("&&")[0])
         assert verb in COMMANDS
@@ -118,8 +118,7 @@ def test_architecture_has_a_paragraph_for_every_room() -> None:
 
 
 def test_links_between_pages_lead_to_files_and_headings() -> None:
-    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    for page in pages:
+    for page in PAGES:
         text = page.read_text(encoding="utf-8")
         for target in re.findall(r"\]\(([^)\s]+)\)", text):
             if "://" in target:
