@@ -60,8 +60,8 @@ def large_epsilon(nano: int) -> tuple[str, ...]:
     if nano <= LARGE_EPSILON * NANO:
         return ()
     return (
-        f"ε = {show(nano)} is above {LARGE_EPSILON} and protects little: whoever is protected "
-        f"may change the odds of what is published by a factor of e^{show(nano)}.",
+        f"ε = {show(nano)} is above {LARGE_EPSILON} and protects little: to add or remove one "
+        f"privacy unit may change the odds of what is published by a factor of e^{show(nano)}.",
     )
 
 
