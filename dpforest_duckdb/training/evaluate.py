@@ -130,8 +130,8 @@ def evaluate_table(
     private: a model that was trained on these rows without a guarantee would reveal them by its
     figures, whatever the noise. So the ledger must have the model's hash, as what a private run
     released, or the caller declares with `unseen` that the model never saw these rows, which the
-    ledger records. Otherwise a table with a cap refuses, and figures on a table without a cap are
-    marked as not private, with the reason.
+    ledger records, and refuses if it knows better. Otherwise a table with a cap refuses, and
+    figures on a table without a cap are marked as not private, with the reason.
 
     `account` is the budget of the rows. `NoAccount` is for rows that cannot have one. Raises
     `DpforestError`.
@@ -144,6 +144,8 @@ def evaluate_table(
     labels = _labels(forest, info, target, unit)
     if nano is None:
         return _exact(engine, info, forest, labels, account)
+    if terms.unseen:
+        _refuse_seen(account, forest, table)
     reason = "" if terms.unseen else _reason_to_withhold(account, forest)
     if reason and account.budget().cap:
         raise BudgetError(
@@ -229,6 +231,29 @@ def _unit(
             "out."
         )
     return unit
+
+
+def _refuse_seen(account: AnyAccount, forest: ForestContent, table: TableInfo) -> None:
+    """Raise `BudgetError` if the ledger has a run that trained the model on these rows.
+
+    The ledger keeps no hash of a model that is not private. So a run counts that was not private
+    either, if it had the model's recipe and privacy unit, and the model the table's name. The rows
+    of a dataset may be others each time.
+    """
+    if account.ledger is None or account.noun == "dataset":
+        return
+    runs, promise = account.budget().entries, forest.guarantee
+    kind = (forest.recipe, promise.unit, promise.rows_per_unit)
+    alike = fold(forest.table) == fold(table.reference) and any(
+        (run.recipe, run.unit.column, run.unit.rows) == kind for run in runs if not run.private
+    )
+    made = account.ledger.read().released(fingerprint(forest), {run.seq for run in runs})
+    if made or (alike and not promise.private):
+        raise BudgetError(
+            f'Refused: by the ledger, {account.noun} "{account.display}" has the rows that the '
+            "model was trained on, so it saw them: leave out --unseen. If the rows are new, store "
+            "them elsewhere."
+        )
 
 
 def _reason_to_withhold(account: AnyAccount, forest: ForestContent) -> str:

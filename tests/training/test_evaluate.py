@@ -151,11 +151,45 @@ def test_figures_of_a_model_that_is_not_private_are_not_private(
     assert not account.budget().entries[-1].private, "no later cap may count it"
     closings = [entry for entry in Ledger(book).read().entries if isinstance(entry, Closing)]
     assert {entry.forest for entry in closings} == {""}, "nothing is kept of the forest"
-    declared = evaluate(con, forest, "t", epsilon=1, unseen=True, ledger=book)
+    assert "declared" not in account.budget().entries[-1].plan[0]
+    con.execute("CREATE TABLE u AS FROM t; COMMENT ON TABLE u IS NULL")
+    declared = evaluate(con, forest, "u", epsilon=1, unseen=True, ledger=book)
     assert declared.private
     assert declared.reasons == ()
-    assert account.budget().entries[-1].plan[0]["declared"] == UNSEEN
-    assert "declared" not in account.budget().entries[-2].plan[0]
+    other = Account.of(engine, engine.table("u"), book)
+    assert other.budget().entries[-1].plan[0]["declared"] == UNSEEN
+
+
+def test_nobody_can_declare_rows_unseen_that_trained_the_model_by_the_ledger(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], tmp_path: Path
+) -> None:
+    scored_table(con, 2)
+    con.execute("CREATE TABLE u AS FROM t")
+    book, file = tmp_path / "ledger", tmp_path / "people.parquet"
+    con.execute(f"COPY t TO '{file}'")
+    seeded = fit(con, "t", target="label")
+    private = prepare(con, "t", target="label", epsilon=1, ledger=book).execute()
+    fit(con, "u", domain=seeded.domain)
+    before = book.read_bytes()
+    for forest in (seeded, private, replace(seeded, name="another name")):
+        with pytest.raises(BudgetError, match="leave out unseen"):
+            evaluate(con, forest, "t", epsilon=1, unseen=True, ledger=book)
+    assert book.read_bytes() == before, "nothing is debited"
+    assert not evaluate(con, seeded, "t", epsilon=1, ledger=book).private
+    assert evaluate(con, private, "t", epsilon=1, ledger=book).private
+    for forest in (seeded, private):  # of a table with another name, and the same recipe
+        assert evaluate(con, forest, "u", epsilon=1, unseen=True, ledger=book).private
+    con.execute("COMMENT ON TABLE t IS NULL")
+    other = fit(con, "t", target="label", recipe="private-rdt", ledger=tmp_path / "other")
+    con.execute("COMMENT ON TABLE t IS NULL")
+    assert evaluate(con, other, "t", epsilon=1, unseen=True, ledger=book).private
+    of_file = fit(con, file, domain=seeded.domain, ledger=book)  # type: ignore[arg-type]
+    with pytest.raises(BudgetError, match="leave out unseen"):
+        evaluate(con, of_file, file, epsilon=1, unseen=True, ledger=book)
+    parts = {"ledger": book, "dataset": "parts"}  # whose rows may be others each time
+    of_query = fit(con, con.sql("FROM t WHERE x < 5"), domain=seeded.domain, **parts)  # type: ignore[arg-type]
+    rest = con.sql("FROM t WHERE x >= 5")
+    assert evaluate(con, of_query, rest, epsilon=1, unseen=True, **parts).private  # type: ignore[arg-type]
 
 
 def test_a_model_of_unknown_origin_needs_a_declaration(
