@@ -59,10 +59,10 @@ class ColumnType:
     @property
     def nested(self) -> bool:
         """Whether values may have parts. These may be rounded numbers, or text that is no
-        Unicode.
+        Unicode, or a file may hold values that are no JSON and no geometry.
         """
         return self.family == "other" and (
-            bool(set("([<") & set(self.name)) or self.name == "VARIANT"
+            bool(set("([<") & set(self.name)) or self.name in ("VARIANT", "JSON", "GEOMETRY")
         )
 
     @property

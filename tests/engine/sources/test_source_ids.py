@@ -71,7 +71,11 @@ def test_ids_that_pandas_made_floats_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "id_", ["{'a': 0.5}", "[0.5]", "[0.5]::DOUBLE[1]", "MAP {'a': 0.5}", "0.5::DOUBLE::VARIANT"]
+    "id_",
+    [
+        *("{'a': 0.5}", "[0.5]", "[0.5]::DOUBLE[1]", "MAP {'a': 0.5}", "0.5::DOUBLE::VARIANT"),
+        *("'[0.5]'::JSON", "'POINT (0.5 1)'::GEOMETRY"),
+    ],
 )
 def test_ids_that_have_parts_are_refused(id_: str, tmp_path: Path) -> None:
     """A part may have been rounded, and several persons have one id then."""
