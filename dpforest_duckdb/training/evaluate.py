@@ -243,9 +243,11 @@ def _refuse_seen(account: AnyAccount, forest: ForestContent, table: TableInfo) -
     if account.ledger is None or account.noun == "dataset":
         return
     runs, promise = account.budget().entries, forest.guarantee
-    kind = (forest.recipe, promise.unit, promise.rows_per_unit)
+    kind = (False, forest.recipe, promise.unit, promise.rows_per_unit)
     alike = fold(forest.table) == fold(table.reference) and any(
-        (run.recipe, run.unit.column, run.unit.rows) == kind for run in runs if not run.private
+        (run.private, run.recipe, run.unit.column, run.unit.rows) == kind
+        for run in runs
+        if run.state in ("done", "open")  # others made no model
     )
     made = account.ledger.read().released(fingerprint(forest), {run.seq for run in runs})
     if made or (alike and not promise.private):
