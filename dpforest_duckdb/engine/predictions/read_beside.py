@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.domain.names import fold, spellings
@@ -16,12 +18,17 @@ from dpforest_duckdb.sql import Sql
 
 
 def read_beside(
-    forest: ForestContent, rows: Scored, *, by_values: bool
+    forest: ForestContent,
+    rows: Scored,
+    *,
+    by_values: bool,
+    texts: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[ForestContent, Scored]:
     """A forest that reads added columns, and the rows with them, in types that the forest knows.
 
-    `by_values` says that the types of the rows follow from the values (see `Source`). Raises
-    `DpforestError` for a column that is missing.
+    `by_values` says that the types of the rows follow from the values (see `Source`). `texts` are
+    columns to read in the place of others, by the names of these. Raises `DpforestError` for a
+    column that is missing.
     """
     refuse_missing(forest, rows.columns)
     found, types = spellings(rows.columns), dict(rows.columns)
@@ -30,11 +37,12 @@ def read_beside(
     for number, attribute in forest.used.items():
         column = found[fold(attribute.column)]
         if column not in added:
-            stored = rows.columns[column]
+            held = texts.get(column, column)
+            stored = rows.columns[held]
             name = added[column] = _free(f"dpforest_read_{len(added)}", found)
             types[name] = declared_type(attribute, stored)
             categories = _compared(attribute, stored) if by_values else None
-            casts.append(cast(column, stored, types[name], name, categories))
+            casts.append(cast(held, stored, types[name], name, categories))
         name = added[column]
         attributes[number] = (
             replace(attribute, of=name) if attribute.of else replace(attribute, name=name)

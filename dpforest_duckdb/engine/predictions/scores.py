@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import duckdb
+from typing import Any
 
+import duckdb
+import numpy as np
+
+from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.types import column_types
 from dpforest_duckdb.engine.predictions.read_beside import read_beside
-from dpforest_duckdb.engine.sources.frames import AnyFrame, is_frame
-from dpforest_duckdb.engine.sources.pandas_texts import with_texts
+from dpforest_duckdb.engine.sources.frame_columns import kinds_of
+from dpforest_duckdb.engine.sources.frames import AnyFrame, Frame, is_frame
+from dpforest_duckdb.engine.sources.memory_database import NewDatabase
+from dpforest_duckdb.engine.sources.pandas_texts import has_texts_alone, with_texts
 from dpforest_duckdb.engine.sources.relations import columns_of
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError, UsageError
@@ -28,25 +34,54 @@ def predicted(
     engine = DuckDBEngine(con)
     if isinstance(rows, str):
         return con.sql(score_sql(forest, engine.scored(rows), prefix=prefix, fast=True))
-    relation = _relation_of(con, rows)
+    relation, texts = _relation_of(con, forest, rows)
     columns = engine.call(lambda: columns_of(relation))  # refuses a closed connection
     scored, keep = Scored(_ROWS, column_types(columns)), None
     if relation is not rows:
-        keep = list(columns)
-        forest, scored = read_beside(forest, scored, by_values=True)
+        keep = [name for name in columns if name not in texts.values()]
+        forest, scored = read_beside(forest, scored, by_values=True, texts=texts)
     return _queried(relation, score_sql(forest, scored, prefix=prefix, fast=True, keep=keep))
 
 
-def _relation_of(con: duckdb.DuckDBPyConnection, rows: AnyFrame) -> duckdb.DuckDBPyRelation:
-    """Rows as a relation: themselves if they are one, else a DataFrame's."""
+def _relation_of(
+    con: duckdb.DuckDBPyConnection, forest: ForestContent, rows: AnyFrame
+) -> tuple[duckdb.DuckDBPyRelation, dict[str, str]]:
+    """Rows as a relation: themselves if they are one, else a DataFrame's; and its added columns of
+    texts.
+    """
     if isinstance(rows, duckdb.DuckDBPyRelation):
-        return rows
+        return rows, {}
     if not is_frame(rows):
         raise UsageError(
             "The rows to predict must be a table's name, a DuckDB relation, or a pandas, "
             "polars or Arrow table: con.read_parquet(path) makes a relation of a file."
         )
-    return _found_by_name(con, rows)
+    frame, texts = _with_texts_beside(con, forest, with_texts(rows))
+    return _found_by_name(con, frame), texts
+
+
+def _with_texts_beside(
+    con: duckdb.DuckDBPyConnection, forest: ForestContent, rows: Any
+) -> tuple[Any, dict[str, str]]:
+    """A frame with the texts of objects that the forest reads in added columns, as training reads
+    them; the names of these by those of the objects' columns.
+
+    DuckDB takes the type of objects from some of them, and may round others.
+    """
+    read = {fold(attribute.column) for attribute in forest.used.values()}
+    objects = {
+        str(name): np.asarray(rows[name])
+        for name, kind in kinds_of(rows).items()
+        if kind == np.dtype(object) and fold(str(name)) in read and not has_texts_alone(rows[name])
+    }
+    if not objects or any(column.ndim > 1 for column in objects.values()):  # of one name
+        return rows, {}
+    frame = Frame.of("rows", objects, NewDatabase(con))
+    with frame.reading() as (memory, view):
+        found = memory.arrays(f"SELECT * FROM {view}", step="read")
+    texts = {name: f"dpforest_text_{number}_of_{name}" for number, name in enumerate(found)}
+    held = {texts[name]: np.ma.filled(column, None) for name, column in found.items()}
+    return {**rows, **held} if isinstance(rows, dict) else rows.assign(**held), texts
 
 
 def _found_by_name(con: duckdb.DuckDBPyConnection, frame: AnyFrame) -> duckdb.DuckDBPyRelation:
@@ -57,7 +92,7 @@ def _found_by_name(con: duckdb.DuckDBPyConnection, frame: AnyFrame) -> duckdb.Du
         "WHERE system.main.lower(name) = 'dpforest_rows_to_predict'"
     )
     # DuckDB finds this variable by its name, unless a table has that
-    dpforest_rows_to_predict = with_texts(frame)  # noqa: F841
+    dpforest_rows_to_predict = frame  # noqa: F841
     try:
         if con.sql(named).fetchall():
             raise DpforestError(

@@ -24,6 +24,15 @@ def with_texts(rows: Any) -> Any:
     return rows
 
 
+def has_texts_alone(column: Any) -> bool:
+    """Whether a column of objects has no other values than texts and missing ones."""
+    if not hasattr(column, "index"):
+        return all(value is None or type(value) is str for value in column.tolist())
+    from pandas.api.types import infer_dtype
+
+    return bool(infer_dtype(column, skipna=True) == "string")
+
+
 def _is_object_beside_others(kind: Any) -> bool:
     """Whether a type of pandas is no attribute's: moments in a time zone, times, time differences.
 

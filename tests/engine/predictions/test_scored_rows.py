@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pytest
 from source_rows import beside_y, fitted, pandas, polars
 from variants import some
@@ -40,6 +41,44 @@ def test_columns_of_a_frame_are_returned_as_they_are(make: Any, tmp_path: Path) 
     rows = found.fetchall()
     assert [row[:4] for row in rows] == list(zip(*given.values(), strict=True))
     assert [row[4] for row in rows][:3] == ["yes", "yes", "no"]
+
+
+@pytest.mark.parametrize("make", [pandas.DataFrame, dict], ids=["pandas", "arrays"])
+@some(
+    ("odd", "like"),
+    [
+        (1.5, 1),
+        (True, 1),
+        ("1", 1),
+        (b"1", 1),
+        (2**130, 2),
+        ("x", None),
+        ("\ud800", None),
+        ((1,), None),
+    ],
+    keep=8,
+)
+def test_objects_are_read_as_in_training_however_rare(
+    odd: object, like: object, make: Any, tmp_path: Path
+) -> None:
+    """DuckDB takes their type from a thousand of them, and would make 2 of 1.5."""
+    con = duckdb.connect()
+    domain = beside_y({"name": "q", "kind": "numeric", "edges": [0.5, 1.7]})
+
+    def rows(found: object) -> Any:
+        objects = [place % 3 if place % 7 else None for place in range(4000)]
+        objects[2221], objects[2222] = found, like  # type: ignore[call-overload]
+        held = np.array([*objects, ()], dtype=object)[:-1]
+        return make({"q": held, "y": np.array([["no", "yes"][q == 1] for q in objects])})
+
+    options = {"epsilon": 100, "ledger": tmp_path / "ledger", "dataset": "d"}
+    forest = fitted(con, rows(like), domain=domain, **options)
+    found = forest.predict(con, rows(odd))
+    assert found.columns == ["q", "y", "prediction", "p_no", "p_yes"]
+    shares = found.project("p_yes").fetchall()
+    assert min(shares)[0] < 0.1 < 0.9 < max(shares)[0]
+    assert shares[2221] == shares[2222]
+    assert shares == forest.predict(con, rows(like)).project("p_yes").fetchall()
 
 
 def test_a_frame_without_a_column_of_the_model_is_refused(tmp_path: Path) -> None:
