@@ -150,7 +150,7 @@ class _Boosting:
         cost = self.context.accountant.spend("sweep", turn, times=len(single))
         widths, moved = StepWidths(), list(single)
         for number in self.context.randomness.bits.words(len(single)).argsort().tolist():
-            (step,) = self.fit_block([single[number]], query, cost, widths=widths)
+            (step,) = self.fit_block([single[number]], query, cost, 1.0, widths)
             moved[number] = _added(single[number], step)
         return moved
 
@@ -162,10 +162,10 @@ class _Boosting:
         bits = self.context.randomness.bits
         random = random_trees(request.domain, query.times, request.depth, bits)
         cost = self.context.accountant.spend("forest", times=len(random))
-        fitted: list[Tree] = []
+        widths, fitted = StepWidths(), list[Tree]()
         for first in range(0, len(random), self.block):
             block = random[first : first + self.block]
-            fitted += self.fit_block(block, query, cost, RATES[query.measure])
+            fitted += self.fit_block(block, query, cost, RATES[query.measure], widths)
         return fitted
 
     def fit_block(
@@ -173,8 +173,8 @@ class _Boosting:
         trees: Sequence[Tree],
         query: PlannedQuery,
         cost: int,
-        rate: float = 1.0,
-        widths: StepWidths | None = None,
+        rate: float,
+        widths: StepWidths,
     ) -> list[Tree]:
         """One round: the trees with a step as votes, which the rows' scores get too."""
         self.done += 1
@@ -189,7 +189,7 @@ class _Boosting:
         query: PlannedQuery,
         cost: int,
         rate: float,
-        widths: StepWidths | None,
+        widths: StepWidths,
     ) -> list[Tree]:
         """The trees with `rate` times a Newton step as votes at each leaf, from noisy sums."""
         request, noise = self.context.request, self.context.randomness.noise
