@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dpforest_duckdb.learners.private_bins import MEDIANS, to_be_cut
-from dpforest_duckdb.privacy.measure import PURE_DP, Measure
+from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP, Measure
 from dpforest_duckdb.privacy.plan import (
     LAPLACE,
     ROWS,
@@ -19,7 +19,7 @@ from dpforest_duckdb.privacy.plan import (
 from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.request import Request
 
-MEDIANS_PERCENT = 8  # percent of a budget for private medians
+MEDIANS_PERCENT = {PURE_DP: 14, GAUSSIAN_DP: 8}  # of a budget, for private medians
 
 Weights = Sequence[int | Fraction]
 PlanRule = Callable[[Request], Plan]
@@ -73,10 +73,10 @@ def medians(
     Every turn cuts each interval of a numeric attribute in two. There is no query, and all is left,
     if there is no attribute to cut.
     """
-    cut = len(to_be_cut(request.domain))
+    cut, percent = len(to_be_cut(request.domain)), MEDIANS_PERCENT[measure]
     if not cut:
         return (), whole
-    bins, rest = share(whole, (MEDIANS_PERCENT, 100 - MEDIANS_PERCENT))
+    bins, rest = share(whole, (percent, 100 - percent))
     costs = (bins // cut // turns,) * turns
     return (PlannedQuery(MEDIANS, EXPONENTIAL.on("balance"), costs, cut, measure),), rest
 

@@ -77,13 +77,17 @@ def test_auto_picks_boosted_without_a_delta_for_very_many_rows(
 # turns of bins, sweeps, random trees and their splits, by a signal below each size
 SIZES: dict[int, list[tuple[float, tuple[int, int, int, int]]]] = {
     DELTA: [(constants.ENOUGH, (3, 1, 16, 4)), (constants.AMPLE, (4, 2, 64, 4))],
-    0: [(constants.AMPLE, (3, 2, 0, 4))],
+    0: [(3 * constants.AMPLE, (5, 1, 0, 4))],
 }
 
 
-TWO_CLASSES = {constants.ENOUGH: PURE * constants.ENOUGH}  # with a δ they need a stronger signal
+# two classes need a stronger signal with a δ, and a weaker one without
+TWO_CLASSES = {
+    constants.ENOUGH: PURE * constants.ENOUGH,
+    3 * constants.AMPLE: 2 * constants.AMPLE,
+}
 DEEP_SIZE = {DELTA: (5, 2, 64, 6), 0: (5, 1, 16, 6)}
-FINEST_SIZE = {DELTA: (6, 2, 64, 6), 0: (6, 1, 12, 8)}  # at ten times the signal
+FINEST_SIZE = {DELTA: (6, 2, 64, 6), 0: (6, 1, 12, 8)}  # from a signal of 10,000 on
 
 
 @pytest.mark.parametrize("delta", [0, DELTA])
@@ -91,7 +95,8 @@ FINEST_SIZE = {DELTA: (6, 2, 64, 6), 0: (6, 1, 12, 8)}  # at ten times the signa
 def test_trees_are_more_and_deeper_with_a_stronger_signal(
     classes: int, rare: float, delta: int
 ) -> None:
-    """With several classes and without a δ, a row changes sums by three times as much.
+    """With several classes and without a δ, a row changes sums by three times as much, so the
+    finest bins need three times the signal.
 
     With a δ, and for the finest bins, rows count in proportion to the variance of the class:
     4 s (1 - s) of two.
@@ -116,7 +121,7 @@ def test_trees_are_more_and_deeper_with_a_stronger_signal(
         mixed = (1 - (shares**2).sum()) / (1 - 1 / classes)
         clear = signal(request) * (mixed if delta else 1)
         limits = TWO_CLASSES if classes == 2 else {}
-        below = (size for limit, size in SIZES[delta] if clear < limits.get(limit, limit) * times)
+        below = (size for limit, size in SIZES[delta] if clear < limits.get(limit, limit))
         finest = signal(request) * mixed >= 10 * constants.AMPLE * times
         assert size == next(below, (FINEST_SIZE if finest else DEEP_SIZE)[delta])
         found.append(size)

@@ -132,4 +132,4 @@ def test_each_attribute_that_is_cut_is_paid_for(monkeypatch: pytest.MonkeyPatch,
     cut_at_medians(private, request, Accountant(plan, NANO, 0), bits)
     assert spent == query.total
     counts = sum(each.total for each in plan.queries if each.purpose in ROW_COUNTS)
-    assert query.total == pytest.approx(0.08 * (NANO - counts), rel=1e-6)
+    assert query.total == pytest.approx(0.14 * (NANO - counts), rel=1e-6)

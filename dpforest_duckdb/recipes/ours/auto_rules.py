@@ -26,9 +26,10 @@ LEAST_PART = Fraction(1, 1000)  # of a budget, for a choice
 # boosting of two classes without a δ starts at PURE · ENOUGH, its random trees with a δ pay there,
 # and so do private medians
 PURE = 3
+DEEP = 2  # without a δ, deep random trees of two classes start at DEEP · AMPLE
 GAIN = 1.1  # a δ lets boosting start early if it makes the noise of a sweep so much smaller
 LATE = 3  # the start is LATE times higher if most attributes are not numeric
-FINER = 10  # times the signal of deep random trees, for finer bins and still deeper trees
+FINER = 10  # times AMPLE: the signal for finer bins and still deeper trees
 FEWEST, MOST = 4, 32  # bins; joint tables may have fewer
 MOST_RATED = 2**12  # trees times classes whose sums rows rate: more make a statement too large
 # with at least so many classes, class means are tried before tables of a few attributes
@@ -60,11 +61,10 @@ def boosting_pays(request: Request) -> bool:
     """Whether the sums that boosting needs are well above their noise.
 
     With a δ, `auto` picks boosting from a signal of CLEAR · √classes on. Without one and with two
-    classes, the signal must be PURE · ENOUGH, because each of two sweeps gets about a third of the
-    budget. If most attributes are not numeric, it must be LATE times larger: only for numbers are
-    there private medians and class means. With a δ it must also be LATE times larger if the δ does
-    not make the noise of a sweep GAIN times smaller. Without a δ and with several classes, boosting
-    pays where deep random trees do.
+    classes, the signal must be PURE · ENOUGH. If most attributes are not numeric, it must be LATE
+    times larger: only for numbers are there private medians and class means. With a δ it must also
+    be LATE times larger if the δ does not make the noise of a sweep GAIN times smaller. Without a δ
+    and with several classes, boosting pays where deep random trees do.
 
     Without a δ and with two classes, the signal times how `mixed` these are must be PURE · ENOUGH
     too. If one class is rare, gradients vary less, and log-odds of a few attributes are better.
@@ -92,24 +92,25 @@ def one_tree_shows_all(request: Request) -> bool:
 
 
 def deep_trees_pay(request: Request) -> bool:
-    """Whether the signal is strong enough for deep random trees and finer bins."""
-    clear = signal(request)
-    return (clear * mixed(request) if request.squared_mu else clear) >= _deep_signal(request)
+    """Whether the signal is strong enough for deep random trees.
+
+    With a δ rows count in proportion to how `mixed` the classes are. Without one the signal must be
+    DEEP times larger, because the trees take half of ε; with several classes three times, because a
+    row changes their sums by more than 1.
+    """
+    if request.squared_mu:
+        return signal(request) * mixed(request) >= constants.AMPLE
+    return signal(request) >= constants.AMPLE * max(DEEP, l1_per_row(classes_in(request)))
 
 
 def finer_bins_pay(request: Request) -> bool:
-    """Whether bins may be finer than for deep random trees, and without a δ trees deeper.
+    """Whether bins may be finer than for other deep random trees, and without a δ trees deeper.
 
-    With FINER times the signal, and only if the classes are `mixed`.
+    With FINER times the signal of such trees with a δ, and only if the classes are `mixed`. Without
+    a δ, a row changes the sums of several classes by more than 1.
     """
-    return signal(request) * mixed(request) >= FINER * _deep_signal(request)
-
-
-def _deep_signal(request: Request) -> float:
-    """The signal of deep random trees. Without a δ a row changes the sums of several classes by
-    more than 1.
-    """
-    return constants.AMPLE * (1 if request.squared_mu else l1_per_row(classes_in(request)))
+    per_row = 1 if request.squared_mu else l1_per_row(classes_in(request))
+    return signal(request) * mixed(request) >= FINER * constants.AMPLE * per_row
 
 
 def mostly_numeric(request: Request) -> bool:
@@ -240,7 +241,8 @@ def noise_of_products(learner: Learner, plan: Plan, request: Request) -> float:
 
 
 def tables_wanted(request: Request) -> int:
-    """The number of attributes that are worth a table each; all, if that is half of them.
+    """The number of attributes that are worth a table each, at most all of them. With two classes
+    it is all if it is half of them: then nothing is spent on draws.
 
     The noise in a sum of K tables, each of which gets 1/K of the budget, has a variance of about
     K³/(n·ε)². So K grows with (n·ε)^(2/3). Above four attributes it grows with √(n·ε). They are
@@ -252,7 +254,8 @@ def tables_wanted(request: Request) -> int:
         clear *= evenness(np.array(request.histogram), _row_noise(request))
     scaled = constants.TABLES * clear
     wanted = max(1, round(min(math.sqrt(scaled) / 2, math.pow(scaled, 2 / 3) / 4)))
-    return attributes if wanted >= attributes / 2 else wanted
+    enough = attributes / 2 if classes_in(request) == 2 else attributes
+    return attributes if wanted >= enough else wanted
 
 
 def unexplained(request: Request) -> float:

@@ -42,17 +42,19 @@ FEW_TREES = 20  # percent of what then remains, for random trees, if only a few 
 def plan(request: Request) -> Plan:
     """Sweeps and random trees by the signal; sweeps start at class means that are clear.
 
-    With a δ: one sweep and a quarter of the trees; with a stronger signal two sweeps and all trees.
-    Without a δ: two sweeps and no trees; with a strong signal one sweep and a quarter of the trees,
-    because ε is divided by the number of queries. Fewer trees have more than DEEP splits.
+    With a δ: one sweep and a quarter of the trees; with a stronger signal two sweeps and all trees,
+    and more turns of bins. Without a δ there is one sweep, because ε is divided by the number of
+    queries; with a strong signal there are a quarter of the trees, and fewer if they have more than
+    DEEP splits.
     """
     few = max(1, request.trees // 4 * DEEP // max(DEEP, request.depth))
-    turns, sweeps, trees, forest = 3, 2, 0, 0
-    if _random_trees_pay(request):
-        turns, forest = 4 + deep_trees_pay(request) + finer_bins_pay(request), 50
-        sweeps, trees = (2, request.trees) if request.squared_mu else (1, few)
-    elif request.squared_mu:
-        sweeps, trees, forest = 1, few, FEW_TREES
+    pay = _random_trees_pay(request)
+    if request.squared_mu:
+        turns = 3 + pay + deep_trees_pay(request) + finer_bins_pay(request)
+        sweeps, trees, forest = (2, request.trees, 50) if pay else (1, few, FEW_TREES)
+    else:
+        turns = 5 + finer_bins_pay(request)
+        sweeps, trees, forest = (1, few, 50) if pay else (1, 0, 0)
     planned = partial(_in_rounds, request, turns=turns, sweeps=sweeps, trees=trees, forest=forest)
     started = planned(start=START)
     return started if _means_are_clear(request, started) else planned(start=0)
