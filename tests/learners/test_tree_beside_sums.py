@@ -185,14 +185,14 @@ def test_the_whole_budget_is_planned_and_the_rest_is_rounding(rows: int) -> None
 
 @pytest.mark.parametrize(("rows", "cut"), [(1_400, False), (1_500, True)])  # signals 286 and 306
 def test_numbers_of_large_tables_are_cut_at_private_medians(rows: int, cut: bool) -> None:
-    """They cost 8 % of what the count leaves, in five turns; other tables have equal bins."""
+    """They cost 14 % of what the count leaves, in five turns; other tables have equal bins."""
     recipe = find("tree-beside-sums")
     plan = recipe.plan(replace(recipe.request(public(3), NANO), rows=rows))
     bins, counts = plan.query("bins"), sum(q.total for q in plan.queries if q.purpose in ROW_COUNTS)
     assert (bins is not None) == cut
     if bins is not None:
         assert len(bins.by_depth) == 5
-        assert bins.total == pytest.approx(0.08 * (NANO - counts))
+        assert bins.total == pytest.approx(0.14 * (NANO - counts))
 
 
 @pytest.mark.parametrize(("rows", "bins"), [(3_000, 32), (30_000, 0)])
