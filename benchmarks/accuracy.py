@@ -128,7 +128,8 @@ def _cell(
         return None
     shares = np.bincount(table.labels) / len(table.labels)
     missing = job.seeds * len(every[:most]) - len(runs)
-    return Cell.mean(name, job.recipe, job.epsilon, runs, shares[shares > 0], missing)
+    rows = len(np.flatnonzero(every[0]))
+    return Cell.mean(name, job.recipe, job.epsilon, runs, shares[shares > 0], missing, rows)
 
 
 def _figures(table: Table, job: Job, fold: Integers, seed: int) -> Figures:

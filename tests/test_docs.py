@@ -136,6 +136,17 @@ def headings(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in found}
 
 
+def test_the_answer_on_rows_has_the_figures_of_the_page_on_accuracy() -> None:
+    def figures(page: str) -> list[list[str]]:
+        rows = (ROOT / "docs" / page).read_text(encoding="utf-8").splitlines()
+        found = [
+            re.findall(r"(\d+) ?%", row) for row in rows if re.match(r"\| (up|300|above) ", row)
+        ]
+        return [row for row in found if row]
+
+    assert figures("questions.md") == [row[::-1] for row in figures("accuracy.md")]
+
+
 def test_the_version_is_the_same_everywhere() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,22 @@ def test_the_page_lists_the_table_that_is_furthest_behind_first() -> None:
     assert "within .01 of the best seen in accuracy 1 of 2 rows, in AUC 1 of 1" in text
     assert "log loss above that of the class shares by more than .01: 2" in text
     assert {chart.title for chart in charts} >= {"iris: accuracy", "made: AUC"}
+
+
+def test_the_way_to_a_forest_without_privacy_is_shown_by_rows_and_epsilon() -> None:
+    """From .6, the most frequent class, to 1: .7 is a quarter of the way, .9 three quarters."""
+    cells = [
+        replace(cell("iris", "auto", 0.7), rows=200),
+        replace(cell("made", "auto", 0.9), rows=200),
+        replace(cell("nursery", "auto", 0.8), rows=5_000),
+        replace(cell("boxes", "auto", 0.6), rows=200),
+    ]
+    cells += [cell(name, CEILING, 1.0) for name in ("iris", "made", "nursery", "boxes")]
+    rows = [line.split("|") for line in accuracy_page.ways(cells).splitlines() if "%" in line]
+    assert [[word.strip() for word in row[1:-1]] for row in rows[1:]] == [
+        ["up to 300", "2", "38%", "50%"],
+        ["above 3,000", "1", "50%", "50%"],
+    ]
 
 
 def test_an_aim_for_a_table_is_met_or_missed_plainly() -> None:
