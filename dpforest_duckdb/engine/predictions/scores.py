@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import duckdb
@@ -79,9 +80,23 @@ def _with_texts_beside(
     frame = Frame.of("rows", objects, NewDatabase(con))
     with frame.reading() as (memory, view):
         found = memory.arrays(f"SELECT * FROM {view}", step="read")
-    texts = {name: f"dpforest_text_{number}_of_{name}" for number, name in enumerate(found)}
-    held = {texts[name]: np.ma.filled(column, None) for name, column in found.items()}
+    texts = _free_names(list(found), [str(name) for name in kinds_of(rows)])
+    held = {
+        texts[name]: np.where(np.ma.getmaskarray(column), None, np.ma.getdata(column))
+        for name, column in found.items()
+    }
     return {**rows, **held} if isinstance(rows, dict) else rows.assign(**held), texts
+
+
+def _free_names(names: Sequence[str], taken: Sequence[str]) -> dict[str, str]:
+    """A name for the texts of each column, which no column has."""
+    used, found = {fold(name) for name in taken}, {}
+    for number, name in enumerate(names):
+        free = f"dpforest_text_{number}"
+        while free in used:
+            free += "_"
+        found[name] = free
+    return found
 
 
 def _found_by_name(con: duckdb.DuckDBPyConnection, frame: AnyFrame) -> duckdb.DuckDBPyRelation:

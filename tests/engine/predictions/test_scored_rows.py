@@ -81,6 +81,28 @@ def test_objects_are_read_as_in_training_however_rare(
     assert shares == forest.predict(con, rows(like)).project("p_yes").fetchall()
 
 
+@pytest.mark.parametrize("make", [pandas.DataFrame, dict], ids=["pandas", "arrays"])
+def test_missing_objects_stay_missing_beside_columns_of_any_name(make: Any, tmp_path: Path) -> None:
+    """One category is the text that NumPy writes for a masked object."""
+    con = duckdb.connect()
+    con.execute(
+        "CREATE TABLE t AS SELECT [NULL, '?', '7'][1 + i % 3] AS q, "
+        "['yes', 'no', 'no'][1 + i % 3] AS y FROM range(3000) r(i)"
+    )
+    domain = beside_y({"name": "q", "kind": "categorical", "domain": ["?", "7"], "nullable": True})
+    forest = fitted(con, "t", domain=domain, epsilon=100, ledger=tmp_path / "ledger")
+    given = {
+        "q": np.array([None, "?", 7, float("nan")], dtype=object),
+        "dpforest_text_0": np.array([1, 2, 3, 4]),
+        "DPForest_Text_0_": np.array(["7"] * 4),
+    }
+    found = forest.predict(con, make(given))
+    assert found.columns == [*given, "prediction", "p_no", "p_yes"]
+    assert found.project("dpforest_text_0, prediction").fetchall() == [
+        (1, "yes"), (2, "no"), (3, "no"), (4, "yes")
+    ]  # fmt: skip
+
+
 def test_a_frame_without_a_column_of_the_model_is_refused(tmp_path: Path) -> None:
     con = duckdb.connect()
     forest = of_codes_and_ages(con, tmp_path / "ledger")
