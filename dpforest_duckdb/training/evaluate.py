@@ -252,9 +252,9 @@ def _refuse_seen(account: AnyAccount, forest: ForestContent, table: TableInfo) -
     made = account.ledger.read().released(fingerprint(forest), {run.seq for run in runs})
     if made or (alike and not promise.private):
         raise BudgetError(
-            f'Refused: by the ledger, {account.noun} "{account.display}" has the rows that the '
-            "model was trained on, so it saw them: leave out --unseen. If the rows are new, store "
-            "them elsewhere."
+            f"Refused: the ledger shows that the model was trained on {account.noun} "
+            f'"{account.display}": leave out --unseen. If its rows are new, store them under '
+            "another name."
         )
 
 

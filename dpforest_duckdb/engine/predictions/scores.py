@@ -81,11 +81,15 @@ def _with_texts_beside(
     with frame.reading() as (memory, view):
         found = memory.arrays(f"SELECT * FROM {view}", step="read")
     texts = _free_names(list(found), [str(name) for name in kinds_of(rows)])
-    held = {
-        texts[name]: np.where(np.ma.getmaskarray(column), None, np.ma.getdata(column))
-        for name, column in found.items()
-    }
+    held = {texts[name]: _with_none(column) for name, column in found.items()}
     return {**rows, **held} if isinstance(rows, dict) else rows.assign(**held), texts
+
+
+def _with_none(column: Any) -> Any:
+    """Objects with None where they are masked: `filled` writes "?" there."""
+    filled = np.ma.getdata(column).astype(object)
+    filled[np.ma.getmaskarray(column)] = None
+    return filled
 
 
 def _free_names(names: Sequence[str], taken: Sequence[str]) -> dict[str, str]:

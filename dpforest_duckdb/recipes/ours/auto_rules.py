@@ -29,7 +29,7 @@ PURE = 3
 DEEP = 2  # without a δ, deep random trees of two classes start at DEEP · AMPLE
 GAIN = 1.1  # a δ lets boosting start early if it makes the noise of a sweep so much smaller
 LATE = 3  # the start is LATE times higher if most attributes are not numeric
-FINER = 10  # times AMPLE: the signal for finer bins and still deeper trees
+FINER = 10  # times AMPLE: the signal times `mixed` for finer bins and still deeper trees
 FEWEST, MOST = 4, 32  # bins; joint tables may have fewer
 MOST_RATED = 2**12  # trees times classes whose sums rows rate: more make a statement too large
 # with at least so many classes, class means are tried before tables of a few attributes
@@ -106,8 +106,8 @@ def deep_trees_pay(request: Request) -> bool:
 def finer_bins_pay(request: Request) -> bool:
     """Whether bins may be finer than for other deep random trees, and without a δ trees deeper.
 
-    With FINER times the signal of such trees with a δ, and only if the classes are `mixed`. Without
-    a δ, a row changes the sums of several classes by more than 1.
+    The signal times how `mixed` the classes are must be FINER · AMPLE; without a δ and with several
+    classes three times that, because a row changes their sums by up to 3.
     """
     per_row = 1 if request.squared_mu else l1_per_row(classes_in(request))
     return signal(request) * mixed(request) >= FINER * constants.AMPLE * per_row

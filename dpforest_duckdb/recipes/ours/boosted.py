@@ -3,8 +3,8 @@
 For large tables. Each attribute is fitted to what the attributes before it left unexplained, so
 correlated attributes are not counted twice. If most attributes are numeric, the first one is fitted
 to what a linear discriminant of all numbers leaves: the discriminant takes two releases, and a
-sweep one for each attribute. Random trees of four splits, or more where the signal is strong, add
-what attributes say only together. With a δ costs add up in μ², which allows many more queries.
+sweep one for each attribute. With a δ, or where the signal is strong, random trees add what
+attributes say only together. With a δ costs add up in μ², which allows many more queries.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def plan(request: Request) -> Plan:
     """Sweeps and random trees by the signal; sweeps start at class means that are clear.
 
     With a δ: one sweep and a quarter of the trees; with a stronger signal two sweeps and all trees,
-    and more turns of bins. Without a δ there is one sweep, because ε is divided by the number of
-    queries; with a strong signal there are a quarter of the trees, and fewer if they have more than
-    DEEP splits.
+    and more turns of bins. Without a δ there are five turns, or six with a very strong signal, and
+    one sweep, because ε is divided by the number of queries; with a strong signal there are a
+    quarter of the trees, and fewer if they have more than DEEP splits.
     """
     few = max(1, request.trees // 4 * DEEP // max(DEEP, request.depth))
     pay = _random_trees_pay(request)

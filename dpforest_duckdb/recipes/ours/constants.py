@@ -13,8 +13,8 @@ from __future__ import annotations
 
 CAUTION = 0.75  # standard deviations below the noisy n; too large a forest loses more
 # with t = TABLES · strength / √classes: √t / 2 attributes get a table, or t^(2/3) / 4 if that is
-# fewer, and numeric ones have t / attributes bins; fewer attributes if classes are rare, or if one
-# attribute leaves little unexplained
+# fewer, or all if there are two classes and that is half of them, and numeric ones have
+# t / attributes bins; fewer attributes if classes are rare, or if one leaves little unexplained
 TABLES = 0.18
 # percent of a budget for the choice of attributes, a quarter less with three classes or more; the
 # rest is for their tables
@@ -24,8 +24,9 @@ CHECK = 10  # percent of ε for a histogram of two sums, and for a choice of mod
 # three times that with two classes; without a δ, boosting of two classes starts at three times
 # ENOUGH, where private medians pay too
 ENOUGH = 100
-# the strength from which rows choose a model, and the signal for deep random trees; without a δ,
-# boosting of several classes starts at three times AMPLE
+# the strength from which rows choose a model, and with a δ the signal for deep random trees;
+# without one these start at twice AMPLE, or with several classes at three times AMPLE, where
+# boosting of several classes starts too
 AMPLE = 1000
 # times √classes: the signal from which boosting starts with a δ, if most attributes are numeric;
 # three times that otherwise
