@@ -241,8 +241,8 @@ def noise_of_products(learner: Learner, plan: Plan, request: Request) -> float:
 
 
 def tables_wanted(request: Request) -> int:
-    """The number of attributes that are worth a table each, at most all of them. With two classes
-    it is all if it is half of them: then nothing is spent on draws.
+    """The number of attributes that are worth a table each. It is all if at most one would be left
+    out, or with two classes at most half of them: then nothing is spent on draws.
 
     The noise in a sum of K tables, each of which gets 1/K of the budget, has a variance of about
     K³/(n·ε)². So K grows with (n·ε)^(2/3). Above four attributes it grows with √(n·ε). They are
@@ -254,7 +254,7 @@ def tables_wanted(request: Request) -> int:
         clear *= evenness(np.array(request.histogram), _row_noise(request))
     scaled = constants.TABLES * clear
     wanted = max(1, round(min(math.sqrt(scaled) / 2, math.pow(scaled, 2 / 3) / 4)))
-    enough = attributes / 2 if classes_in(request) == 2 else attributes
+    enough = attributes / 2 if classes_in(request) == 2 else attributes - 1
     return attributes if wanted >= enough else wanted
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 CAUTION = 0.75  # standard deviations below the noisy n; too large a forest loses more
 # with t = TABLES · strength / √classes: √t / 2 attributes get a table, or t^(2/3) / 4 if that is
-# fewer, or all if there are two classes and that is half of them, and numeric ones have
+# fewer, or all if that is all but one, or with two classes half of them, and numeric ones have
 # t / attributes bins; fewer attributes if classes are rare, or if one leaves little unexplained
 TABLES = 0.18
 # percent of a budget for the choice of attributes, a quarter less with three classes or more; the
