@@ -149,6 +149,30 @@ def test_the_mechanisms_are_given_what_the_plan_says(
     assert forest.guarantee.delta == ("0.00001" if delta else "0")
 
 
+def test_a_sweep_and_the_forest_each_learn_one_set_of_widths(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All random trees share it, so each learns from those before."""
+    widths = []
+    steps = boosting.steps
+
+    def recorded(*sums: Any, **given: Any) -> Any:
+        widths.append(given["widths"])
+        return steps(*sums, **given)
+
+    monkeypatch.setattr(boosting, "steps", recorded)
+    fill(con, 4000, 2)
+    con.execute("ALTER TABLE t ADD COLUMN u INTEGER")
+    con.execute("UPDATE t SET u = rowid")
+    run, forest = boosted(con, public(), DELTA, 1, tmp_path)
+    plan = find("boosted").plan(replace(counted(run.request, forest), rows=4000))
+    sweep, trees = plan.query("sweep"), plan.query("forest")
+    assert sweep is not None
+    assert trees is not None
+    each = len(sweep.by_depth) * [sweep.times] + [trees.times]
+    assert [len(list(same)) for _, same in itertools.groupby(widths, id)] == each
+
+
 @pytest.mark.parametrize("classes", [2, 3])
 def test_sweeps_go_on_from_the_trees_they_start_at(
     con: duckdb.DuckDBPyConnection,
