@@ -1,6 +1,9 @@
 """The steps of boosting, from noisy sums of gradients: post-processing, which costs nothing.
 
-They are Newton steps, shrunk where the sums may be noise.
+They are Newton steps on the logistic loss, as in LogitBoost (Friedman, Hastie & Tibshirani, Annals
+of Statistics, 2000), shrunk where the sums may be noise. Their prior is a mixture of normal
+distributions around 0, whose weights are learnt as in adaptive shrinkage (Stephens, Biostatistics,
+2017).
 """
 
 from __future__ import annotations
@@ -14,8 +17,8 @@ from dpforest_duckdb.arrays import Floats
 from dpforest_duckdb.postprocess.class_shares import EM_TURNS
 from dpforest_duckdb.postprocess.curves import fitting_degrees, polynomials
 
-STEP_WIDTHS = (0.1, 0.3, 1.0, 2.5)  # prior standard deviations of a step
-LEAST_HESSIAN = 0.25
+STEP_WIDTHS = (0.1, 0.3, 1.0, 2.5)  # prior standard deviations of a step, in log-odds
+LEAST_HESSIAN = 0.25  # at a value: that of a single row at even odds
 
 
 class StepWidths:
@@ -45,17 +48,19 @@ def steps(
     ordered: int = 0,
     *,
     largest: float,
-    widths: StepWidths | None = None,
+    widths: StepWidths,
 ) -> tuple[Floats, Floats]:
-    """The log-odds `[value]` to add, from noisy sums of gradients and hessians at each value, and
-    the standard deviation `[value]` of the noise in them, to first order.
+    """The log-odds `[value]` to add, and the standard deviation `[value]` of the noise in them, to
+    first order. `widths` learns from them.
+
+    `gradients[value]` and `hessians[value]` are noisy sums over the rows of each value, released.
 
     A gradient is hessian · step plus an error of sampling and of noise, with variances hessian and
     `variance`. A hessian is at least |gradient| / `largest`, so that no step is larger: where a
     model is overconfident, its hessians are almost zero, and Newton's method would overshoot. Steps
     are Gaussian with a width that is averaged over, in models weighted by their evidence and by
-    `widths`, which learns from them; all widths are equally likely without it. In some models the
-    steps of the first `ordered` values follow a polynomial, of the degrees of `curves`.
+    `widths`. In some models the steps of the first `ordered` values follow a polynomial, of the
+    degrees of `curves`.
     """
     bend = np.maximum(np.maximum(hessians, LEAST_HESSIAN), np.abs(gradients) / largest)
     spread = variance + bend
@@ -65,7 +70,6 @@ def steps(
     shapes = _step_shapes(ordered)
     evidence, gains = _along(gradients[:ordered], bend[:ordered], spread[:ordered], shapes)
     worth = np.concatenate([apart.sum(axis=1)[None], evidence + apart[:, ordered:].sum(axis=1)])
-    widths = widths or StepWidths()
     weights = np.exp(worth - worth.max()) * widths.weights  # `[model, width]`
     widths.learn(np.logaddexp.reduce(worth, axis=0))
     weights /= weights.sum()

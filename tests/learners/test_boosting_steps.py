@@ -18,6 +18,7 @@ from dpforest_duckdb.engine.base import Gradients
 from dpforest_duckdb.learners import boosting
 from dpforest_duckdb.learners.boosting import LARGEST_STEP
 from dpforest_duckdb.learners.growth import one_split
+from dpforest_duckdb.postprocess.newton_steps import StepWidths
 from dpforest_duckdb.postprocess.noisy_shares import counted_shares
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP, Measure
@@ -83,7 +84,7 @@ def stepped(found: boosting._Boosting, measure: Measure, cost: int) -> Tree:
     """A tree of one split after one whole step."""
     query = PlannedQuery("sweep", "m", (cost,), measure=measure)
     tree = one_split(found.context.request.domain, 0)
-    (moved,) = found.newton_steps([tree], query, cost, 1.0, None)
+    (moved,) = found.newton_steps([tree], query, cost, 1.0, StepWidths())
     return moved
 
 

@@ -200,7 +200,7 @@ def test_steps_of_huge_sums_are_those_of_plain_division(hessian: float, noise: f
     """As many rows tell each step exactly, on a curve or not, and little noise is left in it."""
     wanted = np.concatenate([0.5 * np.linspace(-1, 1, 40), [1.0]])
     gradients, hessians = hessian * wanted, np.full(41, hessian)
-    found, deviation = steps(gradients, hessians, noise, 40, largest=2)
+    found, deviation = steps(gradients, hessians, noise, 40, largest=2, widths=StepWidths())
     np.testing.assert_allclose(found, wanted, atol=1e-7)
     assert (deviation <= np.sqrt(noise) / hessian * (1 + 1e-6)).all()
     assert (deviation > 0).all()

@@ -12,6 +12,17 @@ from hypothesis import strategies as st
 from dpforest_duckdb.postprocess.newton_steps import LEAST_HESSIAN, STEP_WIDTHS, StepWidths, steps
 
 
+def first_steps(
+    gradients: np.ndarray,
+    hessians: np.ndarray,
+    variance: float,
+    ordered: int = 0,
+    largest: float = 2.0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Steps before which there were no others."""
+    return steps(gradients, hessians, variance, ordered, largest=largest, widths=StepWidths())
+
+
 @settings(deadline=None)
 @given(st.integers(2, 40), st.floats(1e-3, 1e6), st.integers(0, 2**20), st.booleans())
 def test_steps_are_bounded_and_shrink_with_noise(
@@ -21,7 +32,7 @@ def test_steps_are_bounded_and_shrink_with_noise(
     gradients, hessians = random.normal(0, 50, values), random.normal(20, 40, values)
 
     def taken(gradients: np.ndarray, variance: float) -> np.ndarray:
-        return steps(gradients, hessians, variance, values if ordered else 0, largest=2)[0]
+        return first_steps(gradients, hessians, variance, values if ordered else 0)[0]
 
     found = taken(gradients, variance)
     assert found.shape == (values,)
@@ -39,7 +50,7 @@ def test_the_noise_in_steps_is_as_stated(ordered: int) -> None:
     hessians = np.linspace(20.0, 200.0, 12)
     gradients, variance = np.sin(np.arange(12) / 3) * hessians, 15.0**2
     found = [
-        steps(gradients + random.normal(0, 15, 12), hessians, variance, ordered, largest=2)
+        first_steps(gradients + random.normal(0, 15, 12), hessians, variance, ordered)
         for _ in range(200)
     ]
     taken, stated = map(np.array, zip(*found, strict=True))
@@ -52,7 +63,7 @@ def test_the_noise_in_steps_is_as_stated(ordered: int) -> None:
 def test_a_step_is_bounded_if_hessians_are_almost_zero(largest: float) -> None:
     """A model that is overconfident in a wrong class has large gradients and tiny hessians."""
     gradients, hessians = np.array([-500.0, 400.0, 300.0]), np.array([3.0, 2.0, 4.0])
-    found, _ = steps(gradients, hessians, 1.0, largest=largest)
+    found, _ = first_steps(gradients, hessians, 1.0, largest=largest)
     assert (np.abs(found) <= largest).all()
     assert (np.sign(found) == np.sign(gradients)).all()
     assert (np.abs(found) > largest / 2).all()
@@ -61,7 +72,7 @@ def test_a_step_is_bounded_if_hessians_are_almost_zero(largest: float) -> None:
 def test_a_step_from_hardly_any_rows_is_that_of_a_quarter_of_one() -> None:
     """Noise can take a hessian to 0 or below."""
     least, *found = (
-        steps(np.array([0.1]), np.array([hessian]), 1e-6, largest=2.0)[0].item()
+        first_steps(np.array([0.1]), np.array([hessian]), 1e-6)[0].item()
         for hessian in (LEAST_HESSIAN, 0.0, -3.0)
     )
     assert 0 < least < 0.1 / LEAST_HESSIAN
@@ -72,7 +83,7 @@ def test_steps_of_many_values_without_an_order_take_little_memory() -> None:
     """A matrix of 20,000 values times themselves would take 3 GB."""
     gradients, hessians = np.full(20_000, 30.0), np.full(20_000, 10.0)
     tracemalloc.start()
-    found, deviation = steps(gradients, hessians, 4.0, largest=2)
+    found, deviation = first_steps(gradients, hessians, 4.0)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 10**8
@@ -85,7 +96,7 @@ def test_steps_stay_near_zero_where_those_before_were_noise() -> None:
     """And the widths of informative attributes are learnt from them in the same way."""
     random = np.random.default_rng(1)
     hessians, sums = np.full(4, 100.0), random.normal(0, 30, 4)
-    alone, _ = steps(sums, hessians, 900.0, largest=2)
+    alone, _ = first_steps(sums, hessians, 900.0)
     for width in (0.0, 1.0):
         widths = StepWidths()
         for _ in range(50):
