@@ -74,7 +74,7 @@ def evaluate(
     """
     from dpforest_duckdb.model import store
     from dpforest_duckdb.model.json_format import fingerprint
-    from dpforest_duckdb.training.evaluate import EvaluationTerms, evaluate_table
+    from dpforest_duckdb.training.evaluate import EvaluationTerms, evaluate_table, trained_on
     from dpforest_duckdb.training.opening import find_rows
 
     database, rows = opening.rows_of(db, table)
@@ -96,7 +96,8 @@ def evaluate(
         if epsilon is not None:
             say_spent(account)
         _say_if_trained(account, forest)
-    _say_if_not_private(found)
+        may_be_unseen = bool(found.reasons) and not trained_on(account, forest, source.table)
+    _say_if_not_private(found, may_be_unseen)
     _say_if_empty(found)
     if as_json:
         named = {"model": forest.name, "forest": fingerprint(forest)}
@@ -105,12 +106,12 @@ def evaluate(
     _show(found, forest.domain.classes)
 
 
-def _say_if_not_private(found: Evaluation) -> None:
+def _say_if_not_private(found: Evaluation, may_be_unseen: bool) -> None:
+    """Say on stderr that figures are not private, and what helps: --unseen where it is allowed."""
     if found.reasons:
-        say(
-            f"These figures are not private, so do not publish them. {' '.join(found.reasons)} Pass"
-            " --unseen if the model never saw these rows."
-        )
+        declare = " Pass --unseen if the model never saw these rows." if may_be_unseen else ""
+        reasons = " ".join(found.reasons)
+        say(f"These figures are not private, so do not publish them. {reasons}{declare}")
     elif not found.private:
         say(
             "These figures are exact, so they are not private: do not publish them if the table is "

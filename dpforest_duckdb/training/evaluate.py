@@ -144,8 +144,12 @@ def evaluate_table(
     labels = _labels(forest, info, target, unit)
     if nano is None:
         return _exact(engine, info, forest, labels, account)
-    if terms.unseen:
-        _refuse_seen(account, forest, table)
+    if terms.unseen and trained_on(account, forest, table):
+        raise BudgetError(
+            f"Refused: the ledger shows that the model was trained on {account.noun} "
+            f'"{account.display}": leave out --unseen. If its rows are new, store them under '
+            "another name."
+        )
     reason = "" if terms.unseen else _reason_to_withhold(account, forest)
     if reason and account.budget().cap:
         raise BudgetError(
@@ -233,15 +237,15 @@ def _unit(
     return unit
 
 
-def _refuse_seen(account: AnyAccount, forest: ForestContent, table: TableInfo) -> None:
-    """Raise `BudgetError` if the ledger has a run that trained the model on these rows.
+def trained_on(account: AnyAccount, forest: ForestContent, table: TableInfo) -> bool:
+    """Whether the ledger has a run that trained the model on these rows. Then `unseen` is refused.
 
     The ledger keeps no hash of a model that is not private. So a run counts that was not private
     either, if it had the model's recipe and privacy unit, and the model the table's name. The rows
     of a dataset may be others each time.
     """
     if account.ledger is None or account.noun == "dataset":
-        return
+        return False
     runs, promise = account.budget().entries, forest.guarantee
     kind = (False, forest.recipe, promise.unit, promise.rows_per_unit)
     alike = fold(forest.table) == fold(table.reference) and any(
@@ -250,12 +254,7 @@ def _refuse_seen(account: AnyAccount, forest: ForestContent, table: TableInfo) -
         if run.state in ("done", "open")  # others made no model
     )
     made = account.ledger.read().released(fingerprint(forest), {run.seq for run in runs})
-    if made or (alike and not promise.private):
-        raise BudgetError(
-            f"Refused: the ledger shows that the model was trained on {account.noun} "
-            f'"{account.display}": leave out --unseen. If its rows are new, store them under '
-            "another name."
-        )
+    return made or (alike and not promise.private)
 
 
 def _reason_to_withhold(account: AnyAccount, forest: ForestContent) -> str:

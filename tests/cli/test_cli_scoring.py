@@ -268,3 +268,8 @@ def test_evaluate_marks_figures_of_a_model_that_is_not_private(db: Path) -> None
     assert "not private" in said.facts["reasons"][0]
     assert "--unseen" in said.err
     assert dpforest(*shared, "--unseen", "--json").facts["private"] is True
+    its_own = ("evaluate", "--db", db, "--model", "seeded", "--table", "visits", "--epsilon", "1")
+    said = dpforest(*its_own, "--json")
+    assert said.facts["private"] is False
+    assert "--unseen" not in said.err, "it would be refused"
+    assert "leave out --unseen" in dpforest(*its_own, "--unseen").err
