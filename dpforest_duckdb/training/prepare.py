@@ -74,12 +74,12 @@ def prepare(
 ) -> Run:
     """Plan a run and check all that is public, without reading a row and without a debit.
 
-    Arguments are those of `train`, and three more: `account` is the budget of a DataFrame, `leaks`
-    are the caller's reasons why the model is not private, and `file` names the file that it will
-    be written to. A privacy unit that is not given is the domain's, or else the cap's.
+    Arguments are those of `train` without `progress`, which `Run.execute` takes, and three more:
+    `account` is the budget of a DataFrame, in place of `ledger` and `dataset`; `leaks` are the
+    caller's reasons why the model is not private; `file` names the file that it will be written to.
 
-    Warns with `PlainSpillWarning` if temporary files of an encrypted database are plain, and
-    with `NotPrivateWarning` for each flaw of the recipe. Raises `DpforestError` or `UsageError`.
+    Warns as `train` does. Raises `UsageError` for arguments that are wrong whatever the table is,
+    else `DpforestError`. `Run.execute` and `train_many` check whether the cap allows the run.
     """
     refuse_wrong_types(locals(), columns=optional(NAMES))
     nano, atto = nano_epsilon(epsilon), atto_delta(delta)
@@ -88,14 +88,14 @@ def prepare(
     rows = find_rows(con, table, trace)
     engine, info = rows.engine, rows.table
     declared = _public(engine, info, domain, target)
-    public = declared.keep(columns, exclude)
+    kept = declared.keep(columns, exclude)
     own_account = rows.account_or(account, ledger, dataset)
     budget = own_account.budget(info if rows.in_table else None)
-    unit = _unit(public, info, privacy_unit, rows_per_unit, budget.cap)
-    used = public.without(unit.columns)
+    unit = _unit(kept, info, privacy_unit, rows_per_unit, budget.cap)
+    used = kept.without(unit.columns)
     used.refuse_missing(info.columns)
     info = engine.typed(info, used, unit)
-    notes = [*filter(None, [own_account.new_dataset]), *remarks(public, info.columns)]
+    notes = [*filter(None, [own_account.new_dataset]), *remarks(kept, info.columns)]
     public = used.bind(info.columns)
     wanted = chosen.request(
         public, nano, trees=trees, depth=depth, rows_per_unit=unit.rows, delta=atto
@@ -196,28 +196,18 @@ def _unused(table: TableInfo, public: Domain, unit: PrivacyUnit) -> tuple[str, .
     return tuple(name for name in table.columns if fold(name) not in known)
 
 
+@lru_cache(maxsize=64)  # a program may train many models with equal requests
 def _affordable(recipe: Recipe, request: Request) -> Request:
     """The request, without a δ that no plan of the recipe has a use for.
 
     Raises `DpforestError` as `affordable_plans`.
     """
-    if _uses_delta(recipe, request):
-        return request
-    without = dataclasses.replace(request, delta=0)
-    _uses_delta(recipe, without)  # which has other plans, to be checked too
-    return without
-
-
-@lru_cache(maxsize=64)  # a program may train many models with equal requests
-def _uses_delta(recipe: Recipe, request: Request) -> bool:
-    """Whether a plan of the recipe uses the δ of the request; true too if the request has none.
-
-    Raises `DpforestError` as `affordable_plans`.
-    """
     found = affordable_plans(recipe, request)
     if not request.delta or any(plan.uses_delta for plan in found):
-        return True
-    return any(plan.uses_delta for plan in plans(recipe, request, DENSE))
+        return request
+    if any(plan.uses_delta for plan in plans(recipe, request, DENSE)):
+        return request
+    return _affordable(recipe, dataclasses.replace(request, delta=0))  # which has other plans
 
 
 def affordable_plans(recipe: Recipe, request: Request) -> list[Plan]:
