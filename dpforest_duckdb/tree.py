@@ -34,13 +34,17 @@ def branch_of(kind: Integers, cell: Integers, code: Integers) -> Integers:
 class Tree:
     """One tree, as parallel arrays over its nodes.
 
-    `kind`, `attribute`, `cell`, `first` [node] are the split; `first` is the number of the first
-    child. A leaf has -1 for attribute and first. `counts` [node, class] are noisy class counts, if
-    the recipe has them. `votes` [node, class] are the integer votes of the leaves, zero elsewhere.
-    `noise` [node] is the standard deviation of the noise in each of a node's counts, which is
-    public: NaN for a node whose counts were not released, None if no node's were, or if it is not
-    known. `vote_noise` [node, class] is that in the votes of leaves whose counts were not released,
-    minus their mean over the classes, to first order; None if it is not known.
+    `kind[node]` (`NodeKind`), `attribute[node]` and `cell[node]` are the split, and `first[node]`
+    is the number of the first child. A leaf has -1 for attribute and first. `counts[node, class]`
+    are noisy numbers of rows, if the recipe has them. `votes[node, class]` are the votes of the
+    leaves, zero elsewhere: shares or log-odds, in whole millionths.
+
+    `noise[node]` is the standard deviation of the noise in each of a node's counts, in rows: NaN
+    for a node whose counts were not released, None if no node's were, or if it is not known.
+    `vote_noise[node, class]` is that in the votes of leaves whose counts were not released, minus
+    their mean over the classes, to first order; None if it is not known.
+
+    All of it is public or released.
     """
 
     kind: Integers
@@ -144,7 +148,11 @@ class Tree:
 class Guarantee:
     """What a forest promises about its training rows, as text for people.
 
-    `epsilon` and `delta` are exact decimals; `reasons` say why `private` is false.
+    `epsilon` and `delta` are exact decimals. They hold for each value of the column `unit`, or for
+    each row if that is "row"; at most `rows_per_unit` rows of each are used. `neighbours` says how
+    the tables differ that the promise compares: by one unit that is added or removed. `noise` names
+    the sampler. `plan` has a line for each query. If `private` is false, nothing is promised, and
+    `reasons` say why.
     """
 
     epsilon: str

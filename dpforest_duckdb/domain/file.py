@@ -31,7 +31,11 @@ OTHER_WORDS = {"values": "domain", "categories": "domain", "min": "lower", "max"
 
 
 def load_domain(path: str | Path, target: str | None = None) -> Domain:
-    """Read a domain file (TOML, docs/domain.md). Raises `DpforestError` with one sentence."""
+    """Read a domain file (TOML, docs/domain.md); a `target` replaces the one that the file names.
+
+    Raises `DpforestError` for a file that cannot be read or contradicts itself, and for a key that
+    seems misspelt: one sentence for each column with an error.
+    """
     refuse_wrong_types(locals())
     try:
         content = _parsed(Path(path).read_text(encoding="utf-8-sig"))

@@ -27,6 +27,9 @@ LEAST_PROBABILITY = 1e-15  # smaller probabilities are replaced by this in the l
 class Evaluation:
     """Figures of a model on a table; None if there is nothing to compute them from.
 
+    `accuracy` is the share of correct predictions, `log_loss` the mean of -ln p with the p of a
+    row's own class, `auc` the area under the ROC curve of two classes.
+
     `private` says whether they may be published. If they have noise and are not private, `reasons`
     say why. Noisy figures cost `epsilon`, in nano-ε, for each privacy `unit`; `noise` is the
     standard deviation of the noise in each count that they are computed from, and `accuracy_noise`,

@@ -30,7 +30,12 @@ from dpforest_duckdb.scoring.publish import publish_sql
 
 @dataclass(frozen=True, repr=False)
 class Forest(ForestContent):
-    """A trained forest: public domain, trees, guarantee. Free to publish if `private`."""
+    """A trained forest, which may be published if `private`.
+
+    Its `domain` is public. Its `trees` hold noisy counts, splits that were drawn, and votes: all of
+    it was paid for. `guarantee` says what it promises, or why it promises nothing. See
+    `ForestContent` for the other fields.
+    """
 
     @overload
     def predict(

@@ -18,12 +18,15 @@ from dpforest_duckdb.tree import LEAF, SCALE, Guarantee, Link, Tree, Voting
 
 @dataclass(frozen=True)
 class ForestContent:
-    """The parts of a trained forest: public domain, trees, guarantee.
+    """The parts of a trained forest. `model.forest.Forest` adds what users do with one.
+
+    `recipe` made it; `picked` is the recipe that this one continued as, by released figures, "" if
+    it is the same. `table` is the name of the table that it was trained on, `version` that of the
+    package. `limited` is the number of nodes that stayed leaves because of a size limit.
 
     `voting`: the votes of a class are the sum over all trees ("sum"), or those of the tree that
-    gives it most ("surest"). `limited` is the number of nodes that stayed leaves because of a size
-    limit. `picked` is the recipe that `recipe` continued as, by released figures; "" if it is the
-    same.
+    gives it most ("surest"). `link`: probabilities are in proportion to the votes ("shares"), or to
+    e to the power of them, because they are log-odds ("softmax").
     """
 
     name: str

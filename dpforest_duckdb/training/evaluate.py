@@ -93,12 +93,13 @@ def evaluate(
     ----------
     con, table, ledger, dataset, trace : as in `train`.
     target : the column with the classes; by default the forest's.
-    epsilon : what the figures may cost.
+    epsilon : what the noisy figures cost; by default the figures are exact, and cost nothing.
     privacy_unit, rows_per_unit : whom the figures protect; by default the unit of the cap, or else
         the forest's.
     unseen : declare, in the ledger, that the forest was trained without these rows.
 
-    Raises `DpforestError`, one sentence.
+    Raises `UsageError` for wrong arguments, `BudgetError` if a cap does not allow the figures, and
+    for the rest `DpforestError`, one sentence.
     """
     refuse_wrong_types(locals())
     if not isinstance(forest, Forest):

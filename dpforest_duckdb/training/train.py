@@ -48,7 +48,7 @@ def train(
     con : a DuckDB connection (models and ledger lie in or beside its database) or a Spark session.
     table : a table's name, a relation, a DataFrame (pandas, polars, Arrow, a dictionary of NumPy
         arrays), or a `pathlib.Path` of Parquet or CSV files. In Spark a name, or a path of Parquet.
-    epsilon, delta : the cost; 0 as δ is pure ε, and recipes that use no δ spend none.
+    epsilon, delta : the cost, debited before a row is read. Recipes that use no δ spend none.
     domain : a `Domain`, a domain file, or None for what DuckDB declares.
     target : the column to predict; by default the domain's.
     privacy_unit, rows_per_unit : a column or "row", and the most rows used of each; by default as
@@ -63,7 +63,7 @@ def train(
     dataset : the name of the budget of rows that are in no table.
     trace, progress : called with every statement, and with each step: text that is an `Event` too.
 
-    Raises `DpforestError`, one sentence; before the debit if the reason is known by then.
+    Raises `UsageError`, `BudgetError` or another `DpforestError`; if it can, before the debit.
     >>> import duckdb, tempfile
     >>> from dpforest_duckdb import Attribute, Domain
     >>> con = duckdb.connect()
