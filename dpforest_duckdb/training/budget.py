@@ -32,11 +32,9 @@ def budget(
     `DpforestError`, one sentence.
     """
     refuse_wrong_types(locals())
-    if table is None:
-        account = find_dataset(con, ledger, dataset)
-        _warn_if_new(account.new_ledger or account.new_dataset)
-        return account.budget()
-    return find_rows(con, table).account(ledger, dataset).budget()
+    account = _account(con, table, ledger, dataset)
+    _warn_if_new(account.new_ledger or account.new_dataset)
+    return account.budget()
 
 
 @dataclass(frozen=True)
@@ -114,12 +112,18 @@ def set_budget(
     2.0
     """
     refuse_wrong_types(locals())
-    if table is None:
-        account: KeptAccount = find_dataset(con, ledger, dataset)
-    else:
-        account = find_rows(con, table).account(ledger, dataset)
+    account = _account(con, table, ledger, dataset)
     _warn_if_new(account.new_dataset)
     return set_cap(account, epsilon, delta, privacy_unit, rows_per_unit, raise_cap=raise_cap)
+
+
+def _account(
+    con: Connection, table: Rows | None, ledger: str | Path | None, dataset: str | None
+) -> KeptAccount:
+    """The account of rows, or with None as the table that of a dataset by its name alone."""
+    if table is None:
+        return find_dataset(con, ledger, dataset)
+    return find_rows(con, table).account(ledger, dataset)
 
 
 def _warn_if_new(sentence: str) -> None:

@@ -166,6 +166,10 @@ def test_a_name_that_the_ledger_does_not_have_gets_a_warning(tmp_path: Path) -> 
     with pytest.warns(PublicFactWarning, match=new):
         prepare(con, rows, dataset="hopsital", **given)
     with pytest.warns(PublicFactWarning, match=new):
+        assert budget(con, rows, dataset="hopsital", ledger=tmp_path / "l").cap is None
+    with pytest.warns(PublicFactWarning, match="New ledger"):
+        budget(con, rows, dataset="hospital", ledger=tmp_path / "other")
+    with pytest.warns(PublicFactWarning, match=new):
         set_budget(con, rows, dataset="hopsital", epsilon=1, ledger=tmp_path / "l")
 
 
