@@ -240,14 +240,14 @@ def column_names(option: str, texts: Sequence[str] | None) -> list[str]:
 
     Raises `UsageError` if the option is given and names no column.
     """
-    from dpforest_duckdb.domain.flags import listed
+    from dpforest_duckdb.domain.flags import between_commas
 
     if texts is None:
         return []
     given = [text for text in texts if text.strip()]
     if not given:  # for example an empty shell variable: not the same as leaving the option out
         raise UsageError(f"{option} names no column.")
-    return [name for text in given for name in listed(option, text)]
+    return [name for text in given for name in between_commas(option, text)]
 
 
 def refuse_idle(why: str, **given: object) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpforest_duckdb.cli import opening, options, written_files
-from dpforest_duckdb.cli.output import emit, say, tell
+from dpforest_duckdb.cli.output import emit, say, tell, warn_if_not_private
 from dpforest_duckdb.errors import UsageError
 
 if TYPE_CHECKING:
@@ -66,8 +66,7 @@ def score(
                 engine, model, rows, into, prefix, replace=replace
             )
             kind = "File"
-    if not forest.private:
-        say(f"Warning: the model is {forest.guarantee}")
+    warn_if_not_private(forest)
     form = fastest_form(forest)
     if as_json:
         facts = {"into": into, "model": forest.name, "private": forest.private}

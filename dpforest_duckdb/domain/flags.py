@@ -48,7 +48,7 @@ def domain_from_flags(
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f'--numeric and --categories name "{name}" twice: give it once.')
-    label = {"name": target, "kind": "categorical", "domain": listed("--classes", classes)}
+    label = {"name": target, "kind": "categorical", "domain": between_commas("--classes", classes)}
     attributes = [column for column in columns if fold(column["name"]) != fold(target)]
     others = [column for column in columns if fold(column["name"]) == fold(target)]
     if any(column.get("domain") != label["domain"] for column in others):
@@ -71,7 +71,7 @@ def _numeric(text: str) -> dict[str, Any]:
 
 def _categorical(text: str) -> dict[str, Any]:
     name, values = _named("--categories", text, "NAME=A,B, such as sex=F,M")
-    return {"name": name, "kind": "categorical", "domain": listed("--categories", values)}
+    return {"name": name, "kind": "categorical", "domain": between_commas("--categories", values)}
 
 
 def _named(option: str, text: str, form: str) -> tuple[str, str]:
@@ -81,7 +81,7 @@ def _named(option: str, text: str, form: str) -> tuple[str, str]:
     return name.strip(), rest
 
 
-def listed(option: str, text: str) -> list[str]:
+def between_commas(option: str, text: str) -> list[str]:
     """Values between commas; double quotes protect a comma in a value.
 
     Raises `UsageError`, with the name of the `option`, for an empty value or an open quote.

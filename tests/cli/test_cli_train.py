@@ -281,7 +281,7 @@ def test_a_recipe_as_published_is_flagged_and_refused_under_a_cap(db: Path) -> N
         "score", "--db", db, "--model", "flawed", "--table", "fresh", "--into", "s", "--json"
     )
     assert scored.facts["model"] == "flawed"
-    assert "Warning: the model is NOT PRIVATE" in scored.err
+    assert "This model is not private, so do not publish it: " in scored.err
     assert "-- private: NO" in dpforest("sql", "--db", db, "--model", "flawed").text
     cap = ("budget", "set", "--db", db, "--table", "visits", "--epsilon", "9")
     refused(dpforest(*cap), "was not private")

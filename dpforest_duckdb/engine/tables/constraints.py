@@ -19,7 +19,7 @@ _AT_LEAST = {  # a value beyond a bound is beyond it or equal to it
 _MIRRORED = {"lower": "upper", "upper": "lower"}
 
 
-def checked(statements: Statements, table: TableInfo) -> dict[str, dict[str, Any]]:
+def declared_by_checks(statements: Statements, table: TableInfo) -> dict[str, dict[str, Any]]:
     """Per column, by its `fold`, what its CHECKs say together: `categories`, `lower` and `upper`.
 
     Read are `x IN (…)`, `x BETWEEN a AND b`, and `>=`, `>`, `<=` and `<` with a constant.

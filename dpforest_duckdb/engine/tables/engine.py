@@ -18,7 +18,7 @@ from dpforest_duckdb.engine.base import DeclaredColumn, Engine, StoredRow, Trace
 from dpforest_duckdb.engine.connection.connect import CATALOG
 from dpforest_duckdb.engine.connection.statements import Statements, second_connection
 from dpforest_duckdb.engine.connection.temp_space import bytes_of_a_row, room
-from dpforest_duckdb.engine.tables.constraints import checked
+from dpforest_duckdb.engine.tables.constraints import declared_by_checks
 from dpforest_duckdb.engine.tables.models import DuckDBModels
 from dpforest_duckdb.engine.tables.snapshot import DuckDBSnapshot, new_cursor, taken
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
@@ -181,7 +181,7 @@ class DuckDBEngine(Statements):
             "ORDER BY column_index ASC",
             [table.catalog, table.schema, table.name],
         )
-        checks = checked(self, table)
+        checks = declared_by_checks(self, table)
         found = []
         for name, sql_type, nullable, comment in facts:
             kind = column_type(sql_type)
