@@ -61,8 +61,7 @@ def effects(forest: ForestContent) -> list[Effect]:
         _Flow(tree, cells, _branch_weights(tree, cells), weight)
         for tree, weight in zip(forest.trees, weights, strict=True)
     ]
-    used = sorted({int(a) for tree in forest.trees for a in tree.attribute[tree.kind != LEAF]})
-    found = [_effect(forest, flows, attribute) for attribute in used]
+    found = [_effect(forest, flows, attribute) for attribute in forest.used]
     return sorted(found, key=lambda effect: -effect.importance)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
@@ -73,7 +73,6 @@ def report_html(
     trees = [(n, tree) for n, tree in enumerate(forest.trees) if tree.nodes > 1][:MOST_TREES]
     drawn = {n: tree_chart(forest, tree) for n, tree in trees if _deep(tree)}
     rules = [_rule(rule) for rule in all_rules(forest, isolated) if rule["leaf"]]
-    scoring = _scoring(forest, [one.attribute for one in found])
     payload = {
         "importance": importance_chart(forest, found) if found else None,
         "effects": [_drawn_effect(forest, effect) for effect in found],
@@ -81,7 +80,7 @@ def report_html(
         "roc": roc_chart(evaluated) if evaluated else None,
         "trees": [{"number": n, "chart": chart} for n, chart in drawn.items() if chart],
         "rules": rules[:MOST_RULES],
-        "model": scoring,
+        "model": _scoring(forest, found),
     }
     steps = [_step(line) for line in forest.guarantee.plan]
     return (
@@ -96,7 +95,6 @@ def report_html(
             bands=bool(found) and any(math.isfinite(d) for d in found[0].deviation.ravel()),
             boosted=any(tree.vote_noise is not None for tree in forest.trees),
             effects=len(found),
-            asked=len(scoring["asked"]),
             undrawn=len([chart for chart in drawn.values() if chart is None]),
             most=[forest.domain.attributes[one.attribute].name for one in found[:3]],
             steps=steps,
@@ -207,11 +205,12 @@ def _described(attribute: Attribute) -> dict[str, Any]:
     return {"name": attribute.name, "kind": kind, "type": attribute.type.name, "labels": labels}
 
 
-def _scoring(forest: Forest, important: list[int]) -> dict[str, Any]:
-    """What the page needs to follow one row through the trees, by `asked` attributes alone."""
-    used = {int(a) for tree in forest.trees for a in tree.attribute[tree.kind != LEAF]}
+def _scoring(forest: Forest, found: Sequence[Effect]) -> dict[str, Any]:
+    """What the page needs to follow one row through the trees, by `asked` attributes alone: those
+    with an effect, which are all that a tree splits by.
+    """
     return {
-        "asked": [*important, *sorted(used - set(important))],
+        "asked": [effect.attribute for effect in found],
         "classes": list(forest.domain.classes),
         "link": forest.link,
         "voting": forest.voting,
