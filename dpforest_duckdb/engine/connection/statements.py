@@ -47,7 +47,7 @@ class Statements:
         A computed value is NULL where its expression fails, so that no row can fail a statement.
         DuckDB refuses TRY for expressions that change with each reading.
         """
-        name = self.dialect.ident(table.catalog, table.schema, table.name)
+        name = self.dialect.ident(*table.key)
         if not table.computed:
             return name
         columns = [

@@ -74,7 +74,7 @@ class MemoryDatabase(Statements):
 
     def opened(self, table: TableInfo, kind: str, rows: Sql) -> ReadableRows:
         """Rows under the name of a table: `kind` is TABLE (a copy) or VIEW (no copy)."""
-        name = DuckDB().ident(table.catalog, table.schema, table.name)
+        name = DuckDB().ident(*table.key)
 
         def fill() -> None:
             self.run(f"CREATE {kind} {name} AS {rows}", step="read")

@@ -79,7 +79,7 @@ class Relation:
         The connection is in one transaction from here until the rows are read.
         """
         engine, ident = self.engine, DuckDB().ident
-        name = ident(table.catalog, table.schema, table.name)
+        name = ident(*table.key)
         columns = selected(self.columns, table.columns)
         alias = f"dpforest_{secrets.token_hex(6)}"  # a table or view of this name would be read
         reading = contextlib.ExitStack()  # what ends the transaction

@@ -27,7 +27,7 @@ def declared_by_checks(statements: Statements, table: TableInfo) -> dict[str, di
     rows = statements.run(
         "SELECT expression FROM system.main.duckdb_constraints() WHERE constraint_type = 'CHECK' "
         "AND database_name = ? AND schema_name = ? AND table_name = ?",
-        [table.catalog, table.schema, table.name],
+        list(table.key),
     )
     found: dict[str, dict[str, Any]] = {}
     for (expression,) in rows:

@@ -179,7 +179,7 @@ class DuckDBEngine(Statements):
             "SELECT column_name, data_type, is_nullable, comment FROM system.main.duckdb_columns() "
             "WHERE database_name = ? AND schema_name = ? AND table_name = ? "
             "ORDER BY column_index ASC",
-            [table.catalog, table.schema, table.name],
+            list(table.key),
         )
         checks = declared_by_checks(self, table)
         found = []
@@ -334,7 +334,7 @@ class DuckDBComment:
     def write(self, text: str) -> None:
         """Replace the comment. Raises `BudgetError` while another transaction changes the table."""
         dialect, table = self._engine.dialect, self._table
-        name = dialect.ident(table.catalog, table.schema, table.name)
+        name = dialect.ident(*table.key)
         try:
             self._engine.run(f"COMMENT ON TABLE {name} IS {dialect.text(text)}", on=self._cursor)
         except DpforestError:
