@@ -193,7 +193,7 @@ class Chain:
         cap's once something is spent, and if earlier runs had another unit or were not private.
         """
         cap = Cap(self.next, _now(), holder, epsilon, delta, unit)
-        check_cap(cap, self.budget(holder.budget_id), raise_cap)
+        check_cap(cap, self.budget(holder.budget_id), raise_cap=raise_cap)
         self.add(cap)
 
     def debit(self, holder: Holder, charge: Charge) -> int:

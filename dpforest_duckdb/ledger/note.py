@@ -13,7 +13,6 @@ from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.errors import DpforestError
 
 _MARK = "dpforest-budget: "
-_BUDGET_ID = "dataset"  # what the line calls the id
 _LINE = re.compile(rf"(?:\A|\n){_MARK}[^\n]*")
 
 
@@ -27,7 +26,8 @@ class Note:
 
     def after(self, comment: str) -> str:
         """The comment with this note after the user's text, in the place of an earlier note."""
-        fields = {_BUDGET_ID: self.budget_id, "head": self.head, "cap": self.cap}
+        # earlier versions called the id of a budget so, and their comments must stay readable
+        fields = {"dataset": self.budget_id, "head": self.head, "cap": self.cap}
         text, note = _LINE.sub("", comment), _MARK + json.dumps(fields)
         if comment.startswith(_MARK):  # what came after the note begins the comment now
             text = text.removeprefix("\n")

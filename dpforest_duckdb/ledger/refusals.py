@@ -23,7 +23,7 @@ def check_amounts(epsilon: int, delta: int) -> None:
         )
 
 
-def check_cap(new: Cap, budget: Budget, raise_cap: bool) -> None:
+def check_cap(new: Cap, budget: Budget, *, raise_cap: bool) -> None:
     """Raise `BudgetError` for a cap that cannot count what was spent, or a raise not asked for.
 
     A cap that may protect less than the old one, because it is for another column or for rows, is

@@ -15,10 +15,11 @@ from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP, Exp
 
 
 @dataclass(frozen=True)
-class Leaf:
-    """A release of leaves' private `counts[leaf, class]` for ε (nano) and k rows per unit.
+class LeafRelease:
+    """How leaves' private `counts[leaf, class]` are released for ε (nano) and k rows per unit.
 
-    The result has the same shape: noisy counts, or a single 1 per leaf if `gives` is a label.
+    `ask` gives an array of the same shape: noisy counts, or a single 1 per leaf if `gives` is
+    "label". `mechanism` names it in the plan.
     """
 
     mechanism: str
@@ -62,10 +63,10 @@ def _one_hot(label: Integers, classes: int) -> Integers:
     return np.eye(classes, dtype=np.int64)[label]
 
 
-LEAF_COUNTS = Leaf(LAPLACE, _counts)
-LABEL = Leaf(PERMUTE_AND_FLIP.on("class counts"), _label, "label")
+LEAF_COUNTS = LeafRelease(LAPLACE, _counts)
+LABEL = LeafRelease(PERMUTE_AND_FLIP.on("class counts"), _label, "label")
 SMOOTH_FLAWS = (
     "The exponential mechanism is not private with smooth sensitivity.",
     "If two classes are nearly equally frequent, one row changes the scale of the noise itself.",
 )
-SMOOTH_LABEL = Leaf("exponential mechanism, smooth sensitivity", _smooth_label, "label")
+SMOOTH_LABEL = LeafRelease("exponential mechanism, smooth sensitivity", _smooth_label, "label")

@@ -1,4 +1,4 @@
-"""A recipe: a declaration of the pieces of a published system."""
+"""A recipe: a declaration of the pieces of a system, published or this package's own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpforest_duckdb.learners.levels import LEVELS
 from dpforest_duckdb.privacy.measure import PURE_DP, Measure
 from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes.conformance import Line
-from dpforest_duckdb.recipes.leaf_queries import LEAF_COUNTS, Leaf
+from dpforest_duckdb.recipes.leaf_queries import LEAF_COUNTS, LeafRelease
 from dpforest_duckdb.request import Finish, Learner, Request, Stop
 from dpforest_duckdb.splits.candidates import SplitType
 from dpforest_duckdb.splits.choose import Chooser
@@ -160,7 +160,7 @@ class Recipe:
     taxonomies: bool = False
     choose: Chooser | None = None
     stop: Stop | None = None
-    leaf: Leaf = LEAF_COUNTS
+    leaf: LeafRelease = LEAF_COUNTS
     learner: Learner = LEVELS
     ends_early: bool = False
     second: SecondPhase | None = None
