@@ -179,7 +179,7 @@ def _times(engine: str, folder: Path) -> Times:
                 types = DuckDBEngine(con).scored(f'"{file}"').columns
             scored = Scored(target.ident("scored"), types)
             sql = publish_sql(forest, scored=scored, dialect=target, key=["id"], force=True)
-            sums = ", ".join(f"sum(r.{target.ident(name)})" for name in share_names(forest))
+            sums = ", ".join(f"sum(r.{target.ident(name)})" for name in share_names(forest, ""))
             query = load(file)
             first = f"r.{target.ident('prediction')} = {target.text(forest.domain.classes[0])}"
             statement = (

@@ -24,7 +24,7 @@ def assert_agree(con: duckdb.DuckDBPyConnection, forest: Forest, table: str) -> 
     labels = [forest.domain.classes[number].lower() for number in votes.argmax(axis=1)]
     assert [str(row["prediction"]).lower() for row in rows] == labels
     shares = forest.probabilities(votes)
-    shown = share_names(forest)
+    shown = share_names(forest, "")
     found = np.array([[row[name] for name in shown] for row in rows])
     exact = 0 if forest.link == "shares" else 1e-12
     assert found.shape == shares.shape

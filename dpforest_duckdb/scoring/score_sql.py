@@ -155,12 +155,12 @@ def _described(forest: ForestContent) -> str:
     return f"{forest.system}, {trees}, {forest.nodes} nodes, {forest.depth} deep"
 
 
-def added_names(forest: ForestContent, prefix: str = "") -> list[str]:
+def added_names(forest: ForestContent, prefix: str) -> list[str]:
     """The columns that scoring adds: the prediction, then the probability of each class."""
     return [f"{prefix}prediction", *share_names(forest, prefix)]
 
 
-def share_names(forest: ForestContent, prefix: str = "") -> list[str]:
+def share_names(forest: ForestContent, prefix: str) -> list[str]:
     """The column of each class: `p_<class>`, numbered where two differ by case alone."""
     names: list[str] = []
     for label in forest.domain.classes:

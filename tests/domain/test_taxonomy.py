@@ -84,7 +84,7 @@ def test_groups_are_split_before_their_categories(
     rows = [dict(zip(head, row, strict=True)) for row in cursor.fetchall()]
     shares = forest.probabilities(forest.votes(rows))
     for row, own in zip(rows, shares, strict=True):
-        assert [row[name] for name in share_names(forest)] == pytest.approx(own.tolist())
+        assert [row[name] for name in share_names(forest, "")] == pytest.approx(own.tolist())
     again = Forest.from_json(forest.to_json())
     assert again.to_sql("visits") == forest.to_sql("visits")
     assert any("city (group) = south" in rule["rule"] for rule in forest.rules())

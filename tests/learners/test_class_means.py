@@ -163,7 +163,7 @@ def test_every_table_gets_a_forest_that_scores_in_sql_as_in_memory(
     found = [dict(zip(head, row, strict=True)) for row in cursor.fetchall()]
     votes = forest.votes(found)
     assert [row["prediction"] for row in found] == [f"c{i}" for i in votes.argmax(axis=1)]
-    shares = np.array([[row[name] for name in share_names(forest)] for row in found])
+    shares = np.array([[row[name] for name in share_names(forest, "")] for row in found])
     assert np.isfinite(shares).all()
     assert shares == pytest.approx(forest.probabilities(votes))
     assert evaluate(con, forest, "seen", ledger=tmp_path / "ledger").rows == min(rows, 60) + 1

@@ -47,7 +47,7 @@ def read_as(
     *,
     schema: bool,
     by_values: bool,
-    rounded: Collection[str] = (),
+    rounded: Collection[str],
 ) -> TableInfo:
     """The table with the columns that a run reads, in the types that they are read as.
 

@@ -35,8 +35,8 @@ def score_files(
     out: Path,
     *,
     suffix: str,
-    prefix: str = "",
-    trace: Trace | None = None,
+    prefix: str,
+    trace: Trace | None,
 ) -> list[str]:
     """Write the rows of files with predictions and probabilities added; returns the columns.
 

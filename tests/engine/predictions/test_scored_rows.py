@@ -161,7 +161,7 @@ def test_a_model_scores_other_forms_of_its_table_alike(name: str, tmp_path: Path
     few.write_parquet(str(tmp_path / "few.parquet"))
     for file in ("few.csv", "few.parquet"):
         out = tmp_path / f"scored_{file}.parquet"
-        score_files(con, forest, tmp_path / file, out, suffix=out.suffix)
+        score_files(con, forest, tmp_path / file, out, suffix=out.suffix, prefix="", trace=None)
         assert shares(con.sql(f"FROM '{out}'")) == wanted, file
     found = evaluate(con, forest, tmp_path / "few.csv", ledger=tmp_path / "ledger")
     assert found.accuracy == 1
@@ -185,7 +185,9 @@ def test_no_other_number_becomes_a_category_or_moves_to_another_bin(tmp_path: Pa
     values = ["1", "1.0", "2", "1.5", "2.4", "3"]
     found = forest.predict(con, pandas.DataFrame({"v": values}))
     (tmp_path / "v.csv").write_text("\n".join(["v", *values]))
-    score_files(con, forest, tmp_path / "v.csv", tmp_path / "o.csv", suffix=".csv")
+    score_files(
+        con, forest, tmp_path / "v.csv", tmp_path / "o.csv", suffix=".csv", prefix="", trace=None
+    )
     for scored in (found, con.sql(f"FROM '{tmp_path}/o.csv'")):
         one, same, two, half, more, other = scored.fetchnumpy()["p_yes"].tolist()
         assert one == same > two
