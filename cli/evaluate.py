@@ -66,7 +66,7 @@ def evaluate(
     and not private; a table with a cap refuses them. With --epsilon they are noisy and free to
     publish, and the budget is debited; probabilities are then rounded to one of 22 ranges. They
     protect the unit of the table's cap, or else the model's. If no private run in the ledger made
-    the model, add --unseen.
+    the model, and it never saw these rows, add --unseen.
 
     \b
     Example:
@@ -131,11 +131,17 @@ def _say_if_empty(found: Evaluation) -> None:
 
 
 def _say_if_trained(account: AnyAccount, forest: Forest) -> None:
-    """Say on stderr if the ledger has a private run on these rows that made the model."""
-    from dpforest_duckdb.model.json_format import fingerprint
+    """Say on stderr if a private run on these rows, or on some of their dataset, made the model."""
+    from dpforest_duckdb.training.evaluate import made_by_a_private_run
 
-    runs = {run.seq for run in account.budget().entries}
-    if account.ledger and account.ledger.read().released(fingerprint(forest), runs):
+    if not made_by_a_private_run(account, forest):
+        return
+    if account.noun == "dataset":  # its rows may be others each time
+        say(
+            "Note: the model was trained on rows of this dataset. If these are the same, its "
+            "figures on new rows are likely worse."
+        )
+    else:
         say("Note: the model was trained on these rows. On new rows its figures are likely worse.")
 
 

@@ -247,15 +247,22 @@ def trained_on(account: AnyAccount, forest: ForestContent, table: TableInfo) -> 
     """
     if account.ledger is None or account.noun == "dataset":
         return False
-    runs, promise = account.budget().entries, forest.guarantee
+    promise = forest.guarantee
     kind = (False, forest.recipe, promise.unit, promise.rows_per_unit)
     alike = fold(forest.table) == fold(table.reference) and any(
         (run.private, run.recipe, run.unit.column, run.unit.rows) == kind
-        for run in runs
+        for run in account.budget().entries
         if run.state in ("done", "open")  # others made no model
     )
-    made = account.ledger.read().released(fingerprint(forest), {run.seq for run in runs})
-    return made or (alike and not promise.private)
+    return made_by_a_private_run(account, forest) or (alike and not promise.private)
+
+
+def made_by_a_private_run(account: AnyAccount, forest: ForestContent) -> bool:
+    """Whether a private run that this account was charged for made the model."""
+    if account.ledger is None:
+        return False
+    runs = {run.seq for run in account.budget().entries}
+    return account.ledger.read().released(fingerprint(forest), runs)
 
 
 def _reason_to_withhold(account: AnyAccount, forest: ForestContent) -> str:

@@ -222,6 +222,10 @@ def test_figures_of_the_rows_of_a_model_get_a_note(folder: Path) -> None:
     assert "was trained on" not in dpforest(*asked, "part-2.csv").err
     dpforest(*trained("--db", "part-1.csv", *DECLARED, "--recipe", "greedy-tree", out="other.json"))
     assert "was trained on" not in dpforest(*asked[:2], "other.json", *asked[3:], "part-2.csv").err
+    named = ("--dataset", "parts")
+    dpforest(*trained("--db", "part-1.csv", *DECLARED, *named, out="named.json"))
+    part = dpforest(*asked[:2], "named.json", *asked[3:], "part-2.csv", *named).err
+    assert "was trained on rows of this dataset. If these are the same, its figures" in part
     first = dpforest(*asked[:3], "--ledger", "new", "--db", "part-1.csv", "--epsilon", "1")
     assert "New ledger" in first.err
 

@@ -8,6 +8,7 @@ the last time.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute
@@ -113,6 +114,6 @@ class SparkSnapshot:
         return SparkOutcomes(self._steps, view, self._table, forest, labels)
 
 
-def hashable(field: Frame) -> bool:
+def hashable(field: Any) -> bool:
     """Whether Spark can hash and compare the values of a column."""
     return not any(kind in field.dataType.simpleString() for kind in _UNHASHED)
