@@ -58,7 +58,7 @@ def train(
         list[str] | None,
         typer.Option(
             metavar="NAME=A,B",
-            help="Categories of a column, one with a comma in double quotes; may be repeated.",
+            help="Categories of a column; put one with a comma in double quotes. May be repeated.",
             rich_help_panel=sections.DATA,
         ),
     ] = None,
@@ -66,7 +66,8 @@ def train(
         str | None,
         typer.Option(
             metavar="A,B",
-            help="The classes, with --numeric or --categories; one with a comma in double quotes.",
+            help="The classes; with --numeric or --categories. Put one with a comma in double "
+            "quotes.",
             rich_help_panel=sections.DATA,
         ),
     ] = None,
