@@ -239,7 +239,7 @@ def test_the_default_learns_interactions_of_attributes(
     assert (votes.argmax(axis=1) == 0).tolist() == [True, False, False, True]
 
 
-@pytest.mark.parametrize(("delta", "trees"), [(1e-6, 42), (0, 9)])
+@pytest.mark.parametrize(("delta", "trees"), [(1e-6, 42), (0, 12)])
 def test_more_trees_do_not_diverge_if_two_of_several_classes_are_frequent(
     con: duckdb.DuckDBPyConnection,
     fit: Callable[..., Forest],

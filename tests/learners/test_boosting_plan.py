@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import duckdb
@@ -18,12 +19,14 @@ from dpforest_duckdb.learners.private_bins import (
 )
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.accountant import Accountant
-from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.amounts import ATTO, NANO
+from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import adaptation, find
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto import AUTO, pick
 from dpforest_duckdb.recipes.ours.auto_rules import PURE, signal
+from dpforest_duckdb.request import Request
 
 
 @pytest.mark.parametrize("delta", [0, DELTA])
@@ -74,61 +77,89 @@ def test_auto_picks_boosted_without_a_delta_for_very_many_rows(
     assert right[40_000] > max(0.9, right[1500])
 
 
-# turns of bins, sweeps, random trees and their splits, by a signal below each size
-SIZES: dict[int, list[tuple[float, tuple[int, int, int, int]]]] = {
-    DELTA: [(constants.ENOUGH, (3, 1, 16, 4)), (constants.AMPLE, (4, 2, 64, 4))],
-    0: [(3 * constants.AMPLE, (5, 1, 0, 4))],
+Size = tuple[int, int, int]  # turns of bins, sweeps, random trees
+SIZES: dict[int, list[tuple[float, Size]]] = {  # by a signal below each limit
+    DELTA: [(constants.ENOUGH, (3, 1, 16)), (constants.AMPLE, (4, 2, 64))],
+    0: [(3 * constants.AMPLE, (5, 1, 0))],
 }
-
-
-# two classes need a stronger signal with a δ, and a weaker one without
-TWO_CLASSES = {
+TWO_CLASSES = {  # these have other limits
     constants.ENOUGH: PURE * constants.ENOUGH,
-    3 * constants.AMPLE: 2 * constants.AMPLE,
+    3 * constants.AMPLE: constants.AMPLE,
 }
-DEEP_SIZE = {DELTA: (5, 2, 64, 6), 0: (5, 1, 16, 6)}
-FINEST_SIZE = {DELTA: (6, 2, 64, 6), 0: (6, 1, 12, 8)}  # from a signal of 10,000 on
+STRONG: dict[int, Size] = {DELTA: (5, 2, 64), 0: (5, 1, 8)}
+FINEST: dict[int, Size] = {DELTA: (6, 2, 64), 0: (6, 1, 16)}  # from a signal of 10,000 on
+
+EACH_CASE = pytest.mark.parametrize(
+    ("delta", "classes", "rare"),
+    [(delta, *case) for delta in (0, DELTA) for case in ((2, 0.5), (2, 0.05), (5, 0.2))],
+)
 
 
-@pytest.mark.parametrize("delta", [0, DELTA])
-@pytest.mark.parametrize(("classes", "rare"), [(2, 0.5), (2, 0.05), (5, 0.2)])
-def test_trees_are_more_and_deeper_with_a_stronger_signal(
-    classes: int, rare: float, delta: int
-) -> None:
+def sized(classes: int, rare: float, delta: int) -> Iterator[tuple[Request, Plan, float]]:
+    """Requests for boosting of 100 to 100 million rows, their plans, and how mixed classes are."""
+    attributes = tuple(Attribute(f"n{i}", "numeric", lower=0, upper=100) for i in range(8))
+    types = {**{each.name: DOUBLE for each in attributes}, "c": VARCHAR}
+    domain = Domain(attributes, "c", tuple(f"c{i}" for i in range(classes))).bind(types)
+    asked = find("boosted").request(domain, NANO, delta=delta)
+    for rows in (int(10 ** (2 + power / 40)) for power in range(240)):
+        others = np.full(classes - 1, round(rows * (1 - rare) / (classes - 1)))
+        counts = np.append(others, round(rows * rare))
+        request = adaptation.sized(find("boosted"), asked, counts)
+        shares = counts / counts.sum()
+        mixed = float(1 - (shares**2).sum()) / (1 - 1 / classes)
+        yield request, find("boosted").plan(request), mixed
+
+
+@EACH_CASE
+def test_trees_are_more_with_a_stronger_signal(delta: int, classes: int, rare: float) -> None:
     """With several classes and without a δ, a row changes sums by three times as much, so the
-    finest bins need three times the signal.
+    finest bins need three times the signal; and steps are shorter, so there are two sweeps.
 
     With a δ, and for the finest bins, rows count in proportion to the variance of the class:
     4 s (1 - s) of two.
     """
-    attributes = tuple(Attribute(f"n{i}", "numeric", lower=0, upper=100) for i in range(8))
-    types = {**{each.name: DOUBLE for each in attributes}, "c": VARCHAR}
-    domain = Domain(attributes, "c", tuple(f"c{i}" for i in range(classes))).bind(types)
     found = []
-    for rows in (int(10 ** (2 + power / 40)) for power in range(240)):
-        asked = find("boosted").request(domain, NANO, delta=delta)
-        others = np.full(classes - 1, round(rows * (1 - rare) / (classes - 1)))
-        counts = np.append(others, round(rows * rare))
-        request = adaptation.sized(find("boosted"), asked, counts)
-        plan = find("boosted").plan(request)
+    for request, plan, mixed in sized(classes, rare, delta):
         bins, sweep, forest = (plan.query(name) for name in ("bins", "sweep", "forest"))
         assert bins
         assert sweep
-        trees = forest.times if forest else 0
-        size = (len(bins.by_depth), len(sweep.by_depth), trees, request.depth)
+        size = (len(bins.by_depth), len(sweep.by_depth), forest.times if forest else 0)
         times = 3 if classes > 2 and not delta else 1
-        shares = counts / counts.sum()
-        mixed = (1 - (shares**2).sum()) / (1 - 1 / classes)
         clear = signal(request) * (mixed if delta else 1)
         limits = TWO_CLASSES if classes == 2 else {}
         below = (size for limit, size in SIZES[delta] if clear < limits.get(limit, limit))
         finest = signal(request) * mixed >= 10 * constants.AMPLE * times
-        assert size == next(below, (FINEST_SIZE if finest else DEEP_SIZE)[delta])
+        turns, sweeps, trees = next(below, (FINEST if finest else STRONG)[delta])
+        if classes > 2 and not delta:
+            sweeps = 2
+        assert size == (turns, sweeps, trees)
         found.append(size)
     assert len(set(found)) == len(SIZES[delta]) + 2
 
 
-@pytest.mark.parametrize(("delta", "trees", "splits"), [(1e-6, 64, 6), (0, 12, 8)])
+@EACH_CASE
+def test_leaves_of_random_trees_hold_six_times_the_noise(
+    delta: int, classes: int, rare: float
+) -> None:
+    """A row adds at most 1 to the sums of two classes, 3 to those of several in L1, √2 in L2."""
+    depths = set()
+    for request, plan, mixed in sized(classes, rare, delta):
+        forest = plan.query("forest")
+        if not forest:
+            continue
+        (cost,) = set(forest.by_depth)
+        if delta:
+            noise = math.sqrt((1 if classes == 2 else 2) * ATTO / cost)
+        else:
+            noise = math.sqrt(2) * (1 if classes == 2 else 3) * NANO / cost
+        held = request.rows * mixed / 2**request.depth / noise
+        assert held < 6 * 1.42 or request.depth == (6 if delta else 8)
+        assert held > 6 / 1.42 or request.depth == 1
+        depths.add(request.depth)
+    assert len(depths) == max(depths) - min(depths) + 1 > 1
+
+
+@pytest.mark.parametrize(("delta", "trees", "splits"), [(1e-6, 64, 6), (0, 16, 8)])
 @pytest.mark.more
 def test_random_trees_have_the_depth_that_the_signal_allows(
     con: duckdb.DuckDBPyConnection,

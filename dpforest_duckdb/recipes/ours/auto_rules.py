@@ -26,10 +26,9 @@ LEAST_PART = Fraction(1, 1000)  # of a budget, for a choice
 # boosting of two classes without a δ starts at PURE · ENOUGH, its random trees with a δ pay there,
 # and so do private medians
 PURE = 3
-DEEP = 2  # without a δ, deep random trees of two classes start at DEEP · AMPLE
 GAIN = 1.1  # a δ lets boosting start early if it makes the noise of a sweep so much smaller
 LATE = 3  # the start is LATE times higher if most attributes are not numeric
-FINER = 10  # times AMPLE: the signal times `mixed` for finer bins and still deeper trees
+FINER = 10  # times AMPLE: the signal times `mixed` for the finest bins, and for more trees
 FEWEST, MOST = 4, 32  # bins; joint tables may have fewer
 MOST_RATED = 2**12  # trees times classes whose sums rows rate: more make a statement too large
 # with at least so many classes, class means are tried before tables of a few attributes
@@ -64,7 +63,7 @@ def boosting_pays(request: Request) -> bool:
     classes, the signal must be PURE · ENOUGH. If most attributes are not numeric, it must be LATE
     times larger: only for numbers are there private medians and class means. With a δ it must also
     be LATE times larger if the δ does not make the noise of a sweep GAIN times smaller. Without a δ
-    and with several classes, boosting pays where deep random trees do.
+    and with several classes, boosting pays where random trees do.
 
     Without a δ and with two classes, the signal times how `mixed` these are must be PURE · ENOUGH
     too. If one class is rare, gradients vary less, and log-odds of a few attributes are better.
@@ -78,7 +77,7 @@ def boosting_pays(request: Request) -> bool:
         if clear * mixed(request) < needed:
             return False
     else:
-        return deep_trees_pay(request)
+        return signal_is_strong(request)
     return clear >= needed * (1 if early else LATE)
 
 
@@ -91,20 +90,19 @@ def one_tree_shows_all(request: Request) -> bool:
     return len(request.domain.attributes) == classes_in(request) == 2 and not request.squared_mu
 
 
-def deep_trees_pay(request: Request) -> bool:
-    """Whether the signal is strong enough for deep random trees.
+def signal_is_strong(request: Request) -> bool:
+    """Whether the signal is AMPLE: with a δ for finer bins, without one for random trees.
 
-    With a δ rows count in proportion to how `mixed` the classes are. Without one the signal must be
-    DEEP times larger, because the trees take half of ε; with several classes three times, because a
-    row changes their sums by more than 1.
+    With a δ rows count in proportion to how `mixed` the classes are. Without one and with several
+    classes the signal must be three times larger, because a row changes their sums by up to 3.
     """
     if request.squared_mu:
         return signal(request) * mixed(request) >= constants.AMPLE
-    return signal(request) >= constants.AMPLE * max(DEEP, l1_per_row(classes_in(request)))
+    return signal(request) >= constants.AMPLE * l1_per_row(classes_in(request))
 
 
 def finer_bins_pay(request: Request) -> bool:
-    """Whether bins may be finer than for other deep random trees, and without a δ trees deeper.
+    """Whether bins may be still finer, and without a δ random trees twice as many.
 
     The signal times how `mixed` the classes are must be FINER · AMPLE; without a δ and with several
     classes three times that, because a row changes their sums by up to 3.
@@ -139,6 +137,11 @@ def leaves(request: Request) -> float:
     """
     rows = strength(request) * mixed(request)
     return rows / math.pow(classes_in(request), 1.5) / constants.ENOUGH
+
+
+def depth_for(leaves: float | Fraction, most: int) -> int:
+    """The depth at which a tree with binary splits has about so many leaves: from 1 to `most`."""
+    return max(1, min(most, round(math.log2(max(leaves, 1)))))
 
 
 def mixed(request: Request) -> float:

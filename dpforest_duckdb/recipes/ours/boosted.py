@@ -21,12 +21,13 @@ from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto_rules import (
     PURE,
     classes_in,
-    deep_trees_pay,
+    depth_for,
     finer_bins_pay,
     mixed,
     mostly_numeric,
     noise_of_products,
     signal,
+    signal_is_strong,
 )
 from dpforest_duckdb.recipes.plans import medians
 from dpforest_duckdb.recipes.recipe import Adaptation, own_recipe
@@ -34,27 +35,32 @@ from dpforest_duckdb.recipes.row_count_queries import left, preliminary_queries
 from dpforest_duckdb.request import Request
 
 MOST_PAIRED = 40  # numeric and ordered attributes: class means of more were not measured
-SHALLOW, DEEP, DEEPEST = 4, 6, 8  # the most splits on a path of random trees, by the signal
+MOST_SPLITS = 8  # on a path of random trees
+MOST_WITH_DELTA = 6  # with a δ there are more trees, so more splits would cost much time and SQL
+LEAF = 6  # the rows of a random tree's leaf, in standard deviations of the noise in its sums
 START = 20  # percent of what bins leave, for class means where boosting starts at them
-FEW_TREES = 20  # percent of what then remains, for random trees, if only a few pay
+# percent of what then remains, for random trees of two classes and of several, if only a few pay
+FEW_TREES, FEW_TREES_OF_SEVERAL = 35, 20
 
 
 def plan(request: Request) -> Plan:
     """Sweeps and random trees by the signal; sweeps start at class means that are clear.
 
     With a δ: one sweep and a quarter of the trees; with a stronger signal two sweeps and all trees,
-    and more turns of bins. Without a δ there are five turns, or six with a very strong signal, and
-    one sweep, because ε is divided by the number of queries; with a strong signal there are a
-    quarter of the trees, and fewer if they have more than DEEP splits.
+    and more turns of bins. Without a δ there are fewer, because ε is divided by the number of
+    queries: one sweep, two with several classes, whose steps are shorter; and with a strong signal
+    an eighth or a quarter of the trees.
     """
-    few = max(1, request.trees // 4 * DEEP // max(DEEP, request.depth))
-    pay = _random_trees_pay(request)
+    two = classes_in(request) == 2
+    pay, finer = _random_trees_pay(request), finer_bins_pay(request)
     if request.squared_mu:
-        turns = 3 + pay + deep_trees_pay(request) + finer_bins_pay(request)
-        sweeps, trees, forest = (2, request.trees, 50) if pay else (1, few, FEW_TREES)
+        turns = 3 + pay + signal_is_strong(request) + finer
+        few = FEW_TREES if two else FEW_TREES_OF_SEVERAL
+        sweeps, part, forest = (2, 1, 50) if pay else (1, 4, few)
     else:
-        turns = 5 + finer_bins_pay(request)
-        sweeps, trees, forest = (1, few, 50) if pay else (1, 0, 0)
+        turns, sweeps = 5 + finer, 1 if two else 2
+        part, forest = (4 if finer else 8, 50) if pay else (0, 0)
+    trees = max(1, request.trees // part) if part else 0
     planned = partial(_in_rounds, request, turns=turns, sweeps=sweeps, trees=trees, forest=forest)
     started = planned(start=START)
     return started if _means_are_clear(request, started) else planned(start=0)
@@ -70,8 +76,7 @@ def _means_are_clear(request: Request, started: Plan) -> bool:
 
 
 def _random_trees_pay(request: Request) -> bool:
-    """Whether random trees of boosting are worth half of the budget. Without a δ only deep ones
-    are.
+    """Whether random trees of boosting are worth half of the budget.
 
     With one, rows count in proportion to how `mixed` the classes are: if some are rare, gradients
     vary less. Two classes need PURE times the signal of several.
@@ -79,7 +84,7 @@ def _random_trees_pay(request: Request) -> bool:
     if request.squared_mu:
         needed = constants.ENOUGH * (PURE if classes_in(request) == 2 else 1)
         return signal(request) * mixed(request) >= needed
-    return deep_trees_pay(request)
+    return signal_is_strong(request)
 
 
 def _in_rounds(
@@ -112,13 +117,18 @@ def _in_rounds(
 
 
 def adapt(histogram: Integers, request: Request) -> Request:
-    """Random trees of at most DEEP splits, or of SHALLOW if the signal is not strong. Without a δ
-    there are few trees, and a very strong signal allows them all splits.
+    """Random trees whose leaves hold LEAF standard deviations of the noise in their sums.
+
+    Rows count in proportion to how `mixed` the classes are.
     """
     rows = max(int(histogram.sum()), 1)
     seen = replace(request, rows=rows, histogram=tuple(histogram.tolist()))
-    deepest = DEEPEST if finer_bins_pay(seen) and not seen.squared_mu else DEEP
-    return replace(seen, depth=min(seen.depth, deepest if deep_trees_pay(seen) else SHALLOW))
+    forest = plan(seen).query("forest")
+    noise = BOOSTING.deviation(forest, seen) if forest else None
+    if not noise:
+        return seen
+    most = min(request.depth, MOST_WITH_DELTA) if request.squared_mu else request.depth
+    return replace(seen, depth=depth_for(rows * mixed(seen) / noise / LEAF, most))
 
 
 BOOSTED = own_recipe(
@@ -126,7 +136,7 @@ BOOSTED = own_recipe(
     title="Boosted log-odds and random trees",
     split_type="binary",
     trees=64,
-    depth=DEEPEST,
+    depth=MOST_SPLITS,
     plan=plan,
     learner=BOOSTING,
     adaptation=Adaptation(adapt, private_bounds=True, all_in_mu=True, cuts_at_medians=True),

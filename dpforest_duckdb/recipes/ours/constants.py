@@ -24,8 +24,8 @@ CHECK = 10  # percent of ε for a histogram of two sums, and for a choice of mod
 # three times that with two classes; without a δ, boosting of two classes starts at three times
 # ENOUGH, where private medians pay too
 ENOUGH = 100
-# the strength from which rows choose a model, and with a δ the signal for deep random trees;
-# without one these start at twice AMPLE, or with several classes at three times AMPLE, where
+# the strength from which rows choose a model, and with a δ the signal for finer bins; without one
+# random trees of boosting start at AMPLE, or with several classes at three times AMPLE, where
 # boosting of several classes starts too
 AMPLE = 1000
 # times √classes: the signal from which boosting starts with a δ, if most attributes are numeric;

@@ -6,9 +6,7 @@ depth follows from a noisy number of rows, which costs a small, planned share of
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
-from fractions import Fraction
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.postprocess.pipeline import each, leaf_noise
@@ -18,6 +16,7 @@ from dpforest_duckdb.privacy.noise import noise_scale
 from dpforest_duckdb.privacy.plan import LAPLACE, Plan
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import constants
+from dpforest_duckdb.recipes.ours.auto_rules import depth_for
 from dpforest_duckdb.recipes.plans import half_to_leaves
 from dpforest_duckdb.recipes.recipe import Adaptation, own_recipe
 from dpforest_duckdb.recipes.row_count_queries import rows_share
@@ -30,17 +29,9 @@ from dpforest_duckdb.tree import Tree
 def adapt(histogram: Integers, request: Request) -> Request:
     """The depth at which leaves still hold ENOUGH / ε rows, from noisy class counts."""
     rows = max(int(histogram.sum()), 1)
-    scale = noise_scale(request.epsilon, request.rows_per_unit) * request.trees
-    return replace(request, depth=depth_for(rows, scale, request.depth), rows=rows)
-
-
-def depth_for(rows: int, scale: Fraction | float, most: int) -> int:
-    """The depth at which leaves still hold ENOUGH times the `scale` of the noise in their counts.
-
-    From 1 to `most`, for a noisy number of rows.
-    """
-    leaves = float(rows / scale / constants.ENOUGH)
-    return max(1, min(most, round(math.log2(max(leaves, 1)))))
+    noise = noise_scale(request.epsilon, request.rows_per_unit) * request.trees
+    depth = depth_for(rows / noise / constants.ENOUGH, request.depth)
+    return replace(request, depth=depth, rows=rows)
 
 
 def vote(tree: Tree, request: Request, plan: Plan) -> Tree:

@@ -17,7 +17,6 @@ from dpforest_duckdb.privacy.noise import noise_scale
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, counting, evenly, share
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, constants, log_odds
-from dpforest_duckdb.recipes.ours.greedy_tree import depth_for
 from dpforest_duckdb.recipes.plans import medians
 from dpforest_duckdb.recipes.recipe import Adaptation, as_many_as_attributes, own_recipe
 from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
@@ -91,7 +90,7 @@ def adapt(histogram: Integers, request: Request) -> Request:
         sized,
         epsilon=request.epsilon,
         rows=seen.rows,
-        depth=depth_for(seen.rows, scale, request.depth),
+        depth=auto_rules.depth_for(seen.rows / scale / constants.ENOUGH, request.depth),
         domain=request.domain if bins else request.domain.recut(auto_rules.MOST),
     )
 
