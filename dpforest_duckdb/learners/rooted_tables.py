@@ -91,18 +91,18 @@ def _drawn_roots(
     domain, query = context.request.domain, context.accountant.plan.query("root")
     growth = Growth(domain.cells, 1, len(domain.classes))
     roots, nodes, private = list[int](), np.arange(1), rows.count_classes(0, 1)
+    known = np.arange(1)  # the places of the children among the nodes of their depth
     for turn in range(len(query.by_depth) if query else 0):
         left = [attribute for attribute in allowed if attribute not in roots]
         utilities = np.array([classified(private[attribute]) for attribute in left])
         cost, k = context.accountant.spend("root", turn), context.request.rows_per_unit
         root = left[draw_best(utilities, cost, k, context.randomness.bits)]
-        lowest = growth.nodes
-        made = growth.split_by_cell(nodes, root)
-        rows.route(made, growth.nodes)
-        below = rows.count_classes(lowest, growth.nodes - lowest)
-        first = np.array(made.first)[:, None] + np.array(domain.attributes[root].described)
-        nodes, roots = first.ravel(), [*roots, root]
-        private = [table[nodes - lowest] for table in below]
+        # other nodes are split too: then a row's node is a sum of its codes, which is fast
+        rows.route(growth.split_by_cell(nodes, root), growth.nodes)
+        nodes = np.arange(nodes[-1] + 1, growth.nodes)
+        known = (known[:, None] * domain.cells[root] + domain.attributes[root].described).ravel()
+        below = rows.count_classes(int(nodes[0]), len(nodes))
+        private, roots = [table[known] for table in below], [*roots, root]
     return roots, private
 
 

@@ -62,18 +62,21 @@ def label(layout: Layout, tree: Tree) -> Sql:
     return at_leaf(layout, tree, tree.labels.tolist())
 
 
-def in_grid(layout: Layout, tree: Tree) -> Sql | None:
-    """The leaf as a sum of codes, if the tree has a path; None also if it has no split."""
-    path, leaves = _path(layout, tree)
+def in_grid(layout: Layout, tree: Tree, root: int = 0) -> Sql | None:
+    """The leaf as a sum of codes, if the tree has a path; None also if it has no split.
+
+    The path begins at the node `root`.
+    """
+    path, leaves = _path(layout, tree, root)
     return Sql(f"{layout.combination(path)} + {leaves.start}") if path else None
 
 
-def _path(layout: Layout, tree: Tree) -> tuple[tuple[int, ...] | None, slice]:
+def _path(layout: Layout, tree: Tree, root: int = 0) -> tuple[tuple[int, ...] | None, slice]:
     """The attribute of each depth and the leaves, if all nodes of a depth split by all values of
     the same attribute, and leaves are numbered in the order of the values. Otherwise None, and
     nodes that are of no use.
     """
-    path, start, width = list[int](), 0, 1
+    path, start, width = list[int](), root, 1
     while tree.kind[start] == MULTIWAY:
         nodes, attribute = slice(start, start + width), int(tree.attribute[start])
         size = layout.cells[attribute]

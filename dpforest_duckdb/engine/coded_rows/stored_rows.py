@@ -16,7 +16,7 @@ from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Coding, Splits
 from dpforest_duckdb.engine.coded_rows.encoding import Encoding
 from dpforest_duckdb.engine.coded_rows.layout import Layout
-from dpforest_duckdb.engine.coded_rows.leaves import at_leaf
+from dpforest_duckdb.engine.coded_rows.leaves import at_leaf, in_grid
 from dpforest_duckdb.engine.coded_rows.routing import Moves, moved
 from dpforest_duckdb.engine.connection.statements import Statements
 from dpforest_duckdb.engine.connection.temp_space import at_once
@@ -140,9 +140,17 @@ class StoredRows:
                 continue
             root = Sql(copy * classes)
             if first is not None:
-                root = at_leaf(self.layout, first, range(0, first.nodes * classes, classes), copy)
+                root = self._leaf_times_classes(first, copy)
             node_classes += f", CAST({root} + {label} AS {self.node_class_type}) AS {node_class}"
         return Sql(f"(SELECT {', '.join(self.layout.words)}{node_classes} FROM {self.codes})")
+
+    def _leaf_times_classes(self, tree: Tree, root: int) -> Sql:
+        """The number of a row's leaf below a root, times the number of classes."""
+        leaf = in_grid(self.layout, tree, root)
+        if leaf:
+            return Sql(f"({leaf}) * CAST({self.classes} AS BIGINT)")
+        values = range(0, tree.nodes * self.classes, self.classes)
+        return at_leaf(self.layout, tree, values, root)
 
     def at_once(self, size: int) -> int:
         """How many parts of a statement fit into memory: see `temp_space.at_once`."""
