@@ -57,6 +57,8 @@ class Codes(Dialect):
         if not attribute.of and attribute.type.labels == attribute.values:
             missing, number = self.missing(attribute, column), self.call("enum_code", column)
             return Sql(f"CASE WHEN {missing} THEN {attribute.null} ELSE {number} END")
+        if searched_for := self.searched_for(attribute, column):
+            return searched_for
         whole = attribute.family == "integer" and not attribute.of
         integers = [int(v) for v in attribute.values] if whole else []
         if len(integers) > 1 and _consecutive(integers):
@@ -74,6 +76,10 @@ class Codes(Dialect):
 
     def looked_up(self, attribute: Attribute, column: Sql) -> Sql | None:
         """The bin of a whole number, looked up in a list by its value; None if there is no list."""
+        return None
+
+    def searched_for(self, attribute: Attribute, column: Sql) -> Sql | None:
+        """The cell of a category, searched for in a list; None if there is no list."""
         return None
 
     def class_code(self, classes: Sequence[str], kind: ColumnType, column: Sql) -> Sql:
@@ -131,7 +137,25 @@ class DuckDBCodes(Codes, DuckDB):
     """Codes in DuckDB's spelling."""
 
     def class_code(self, classes: Sequence[str], kind: ColumnType, column: Sql) -> Sql:
-        return super().class_code(classes, kind, self.collated(kind, column))
+        if kind.family == "text":
+            return self._position(classes, kind, column)
+        return super().class_code(classes, kind, column)
+
+    def searched_for(self, attribute: Attribute, column: Sql) -> Sql | None:
+        if attribute.family != "text" or attribute.of:
+            return None
+        cell = f"coalesce({self._position(attribute.values, attribute.type, column)}, {attribute.other})"
+        if attribute.null == attribute.other:
+            return Sql(cell)
+        return Sql(f"CASE WHEN {column} IS NULL THEN {attribute.null} ELSE {cell} END")
+
+    def _position(self, values: Sequence[str], kind: ColumnType, column: Sql) -> Sql:
+        """The place of a text among some values, from 0; NULL for any other, and for NULL.
+
+        It takes much less time than a CASE, most of all with many values.
+        """
+        listed = Sql(f"[{', '.join(map(self.text, values))}]")
+        return Sql(f"{self.call('list_position', listed, self.collated(kind, column))} - 1")
 
     def looked_up(self, attribute: Attribute, column: Sql) -> Sql | None:
         edges = [int(edge) for edge in attribute.edges] if _looked_up(attribute) else []
