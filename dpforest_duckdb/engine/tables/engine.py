@@ -27,6 +27,11 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.dialects.base import split_name
 from dpforest_duckdb.scoring.score_sql import Scored
 
+COLUMNS = (
+    "SELECT column_index, column_name, data_type, is_generated FROM system.main.duckdb_columns() "
+    "WHERE database_name = ? AND schema_name = ? AND table_name = ?"
+)
+
 
 @dataclass(frozen=True)
 class _Database:
@@ -68,16 +73,16 @@ class DuckDBEngine(Statements):
         the models, or a base table with a temporary table of the same name.
         """
         parts = split_name(name)
-        rows = self.run(
+        found = self.run(
+            "SELECT system.main.current_database(), system.main.current_schema(), "
+            "system.main.current_setting('search_path'), NULL, NULL, 'session' UNION ALL "
             "SELECT database_name, schema_name, table_name, temporary, comment, 'table' "
             "FROM system.main.duckdb_tables() UNION ALL "
             "SELECT database_name, schema_name, view_name, temporary, NULL, 'view' "
             "FROM system.main.duckdb_views() WHERE NOT internal"
         )
-        home, path, search = self.run(
-            "SELECT system.main.current_database(), system.main.current_schema(), "
-            "system.main.current_setting('search_path')"
-        )[0]
+        rows = [row for row in found if row[5] != "session"]
+        ((home, path, search, *_),) = (row for row in found if row[5] == "session")
         wanted = [fold(part) for part in parts]
         matches = [row for row in rows if wanted in ways_to_write(row[0], row[1], row[2])]
         if len(parts) == 1 and "," not in search:  # else a query may mean one of any schema
@@ -120,17 +125,8 @@ class DuckDBEngine(Statements):
         comment: str | None,
         on: duckdb.DuckDBPyConnection | None = None,
     ) -> TableInfo:
-        columns = self.run(
-            "SELECT column_index, column_name, data_type, is_generated "
-            "FROM system.main.duckdb_columns() "
-            "WHERE database_name = ? AND schema_name = ? AND table_name = ?",
-            [catalog, schema, name],
-            on=on,
-        )
-        columns.sort()
-        types = {column: column_type(sql_type) for _, column, sql_type, _ in columns}
-        computed = frozenset(column for _, column, _, generated in columns if generated)
-        return TableInfo(catalog, schema, name, types, comment or "", computed)
+        columns = self.run(COLUMNS, [catalog, schema, name], on=on)
+        return _table_info((catalog, schema, name), comment, columns)
 
     def typed(self, table: TableInfo, domain: Domain, unit: PrivacyUnit) -> TableInfo:
         return table
@@ -164,14 +160,16 @@ class DuckDBEngine(Statements):
         Raises `DpforestError` if it no longer exists.
         """
         found = self.run(
-            "SELECT comment FROM system.main.duckdb_tables() "
-            "WHERE NOT temporary AND database_name = ? AND schema_name = ? AND table_name = ?",
-            list(table.key),
+            f"{COLUMNS} UNION ALL SELECT NULL, comment, NULL, NULL "
+            "FROM system.main.duckdb_tables() WHERE NOT temporary "
+            "AND database_name = ? AND schema_name = ? AND table_name = ?",
+            [*table.key, *table.key],
             on=connection,
         )
-        if not found:
+        comments = [row[1] for row in found if row[0] is None]
+        if not comments:
             raise DpforestError(f'Table "{table.display}" is no longer in the database.')
-        return self._info(*table.key, found[0][0], connection)
+        return _table_info(table.key, comments[0], [row for row in found if row[0] is not None])
 
     def declared(self, table: TableInfo) -> list[DeclaredColumn]:
         """What types and CHECKs declare of each column; the type takes precedence."""
@@ -345,6 +343,18 @@ class DuckDBComment:
 
     def commit(self) -> None:
         self._engine.run("COMMIT", on=self._cursor)
+
+
+def _table_info(
+    key: tuple[str, str, str],
+    comment: str | None,
+    columns: Sequence[tuple[int, str, str, bool]],
+) -> TableInfo:
+    """A table by its full name, its comment, and its columns by COLUMNS in any order."""
+    columns = sorted(columns)
+    types = {column: column_type(sql_type) for _, column, sql_type, _ in columns}
+    computed = frozenset(column for _, column, _, generated in columns if generated)
+    return TableInfo(*key, types, comment or "", computed)
 
 
 def ways_to_write(catalog: str, schema: str, table: str) -> list[list[str]]:
