@@ -1,6 +1,7 @@
 """SQL for training: codes of cells, classes and privacy units, in DuckDB's spelling and in Spark's.
 
-Training and scoring use the same tests of a column, so both treat a row in the same way.
+Training and scoring treat a row in the same way: their tests of a column are the same, or have the
+same outcome.
 """
 
 from __future__ import annotations
@@ -144,7 +145,8 @@ class DuckDBCodes(Codes, DuckDB):
     def searched_for(self, attribute: Attribute, column: Sql) -> Sql | None:
         if attribute.family != "text" or attribute.of:
             return None
-        cell = f"coalesce({self._position(attribute.values, attribute.type, column)}, {attribute.other})"
+        position = self._position(attribute.values, attribute.type, column)
+        cell = f"coalesce({position}, {attribute.other})"
         if attribute.null == attribute.other:
             return Sql(cell)
         return Sql(f"CASE WHEN {column} IS NULL THEN {attribute.null} ELSE {cell} END")
@@ -155,7 +157,7 @@ class DuckDBCodes(Codes, DuckDB):
         It takes much less time than a CASE, most of all with many values.
         """
         listed = Sql(f"[{', '.join(map(self.text, values))}]")
-        return Sql(f"{self.call('list_position', listed, self.collated(kind, column))} - 1")
+        return Sql(f"({self.call('list_position', listed, self.collated(kind, column))} - 1)")
 
     def looked_up(self, attribute: Attribute, column: Sql) -> Sql | None:
         edges = [int(edge) for edge in attribute.edges] if _looked_up(attribute) else []

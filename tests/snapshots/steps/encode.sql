@@ -5,10 +5,10 @@
 CREATE TEMP TABLE "temp"."main"."dpforest_000000_0" AS
 WITH coded AS (
   SELECT
-    (CAST(CASE WHEN "t"."colour" COLLATE "binary" = 'red' THEN 0 WHEN "t"."colour" COLLATE "binary" = 'blue' THEN 1 WHEN "t"."colour" IS NULL THEN 3 ELSE 2 END AS UTINYINT) << 3)
+    (CAST(CASE WHEN "t"."colour" IS NULL THEN 3 ELSE coalesce((system.main.list_position(['red', 'blue'], "t"."colour" COLLATE "binary") - 1), 2) END AS UTINYINT) << 3)
       | CAST(CASE WHEN "t"."size" IS NULL THEN 4 ELSE CAST(system.main.greatest(system.main.least("t"."size", 3), 0) AS BIGINT) - (0) END AS UTINYINT) AS "codes0",
     "t"."who" AS "unit",
-    CAST(CASE WHEN "t"."label" COLLATE "binary" = 'no' THEN 0 WHEN "t"."label" COLLATE "binary" = 'yes' THEN 1 END AS UTINYINT) AS "class"
+    CAST((system.main.list_position(['no', 'yes'], "t"."label" COLLATE "binary") - 1) AS UTINYINT) AS "class"
   FROM "memory"."main"."t" AS t
 )
 , ordered AS (

@@ -13,8 +13,8 @@ FROM (
   FROM (
     SELECT
       -- rows of no class are class -1
-      COALESCE(CASE WHEN "s"."label" COLLATE "binary" = 'no' THEN 0 WHEN "s"."label" COLLATE "binary" = 'yes' THEN 1 END, -1) AS "class",
-      COALESCE(CAST(CASE WHEN "s"."label" COLLATE "binary" = 'no' THEN 0 WHEN "s"."label" COLLATE "binary" = 'yes' THEN 1 END = CASE WHEN "s"."dpforest_prediction" COLLATE "binary" = 'no' THEN 0 WHEN "s"."dpforest_prediction" COLLATE "binary" = 'yes' THEN 1 END AS UTINYINT), 0) AS "right",
+      COALESCE((system.main.list_position(['no', 'yes'], "s"."label" COLLATE "binary") - 1), -1) AS "class",
+      COALESCE(CAST((system.main.list_position(['no', 'yes'], "s"."label" COLLATE "binary") - 1) = (system.main.list_position(['no', 'yes'], "s"."dpforest_prediction" COLLATE "binary") - 1) AS UTINYINT), 0) AS "right",
       COALESCE("s"."dpforest_p_yes", 0) AS "value"
     FROM (
 -- Scored by a decision forest of dpforest-duckdb VERSION; reads the table it scores, nothing else.
