@@ -10,11 +10,11 @@ FROM (
   SELECT unnest([
 {% for block in blocks %}
     -- {{ block.names }}
-    "first" + {{ block.index * values }} + {{ block.code }}{{ loop | comma }}
+    "first" + {{ block.index * values }} + ({{ block.code }}){{ loop | comma }}
 {% endfor %}
   ]) AS "key"
   FROM (
-    SELECT c.*, CAST(c.{{ node_class.column }} AS BIGINT) * {{ blocks | length * values }} AS "first"
+    SELECT {% for word in words %}c.{{ word }}, {% endfor %}CAST(c.{{ node_class.column }} AS BIGINT) * {{ blocks | length * values }} AS "first"
     FROM {{ node_class.codes }} AS c
 {% if wanted %}
     JOIN (SELECT {{ wanted }} AS "node_class") AS wanted ON wanted."node_class" = c.{{ node_class.column }}

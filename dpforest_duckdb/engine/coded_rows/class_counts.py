@@ -173,14 +173,14 @@ class ClassCounts:
         """The groups of rows with the same node_class and code, for some blocks."""
         stored = self._stored
         values = max(block.size for block in parts)
+        code = stored.layout.bits_at if self._few else stored.layout.code
+        above = not all(lowest <= node for nodes in stored.open for node in nodes)
         sql = render(
             "count_few" if self._few else "count_classes",
             materialized=bool(wanted or pairs) or stored.tests_splits,
             words=stored.layout.words,
             blocks=[
-                SimpleNamespace(
-                    index=i, code=stored.layout.code(block.place), names=self._names(block)
-                )
+                SimpleNamespace(index=i, code=code(block.place), names=self._names(block))
                 for i, block in enumerate(parts)
             ],
             node_classes=[
@@ -194,7 +194,7 @@ class ClassCounts:
             node_class_type=stored.node_class_type,
             wanted=wanted and self._node_classes_of(wanted),
             values=values,
-            first=lowest * stored.classes,
+            first=lowest * stored.classes if above else 0,
         )
         found = stored.arrays(sql, step=step)
         if self._few:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 from dpforest_duckdb.engine.shared.packing import Place, blocks
 from dpforest_duckdb.scoring.codes import unsigned
@@ -10,17 +11,19 @@ from dpforest_duckdb.sql import Sql
 
 
 class Layout:
-    """The packed columns `words`, and the place in them of every attribute's code.
-
-    `separate[attribute]` names a column that holds one code alone, in statements that need one.
-    """
+    """The packed columns `words`, and the place in them of every attribute's code."""
 
     def __init__(self, cells: Sequence[int], classes: int, ident: Callable[[str], Sql]) -> None:
         self.cells = tuple(cells)
-        self.blocks = blocks(cells, classes)
+        self.blocks = blocks(self.cells, classes)
         self.places = [block.place_of(a) for block in self.blocks for a in block.attributes]
         self.words = [ident(f"codes{word}") for word in range(self.blocks[-1].word + 1)]
-        self.separate = [ident(f"cell{attribute}") for attribute in range(len(cells))]
+        self._ident = ident
+
+    @cached_property
+    def separate(self) -> list[Sql]:
+        """Names of columns that hold one attribute's code alone, in statements that need them."""
+        return [self._ident(f"cell{attribute}") for attribute in range(len(self.cells))]
 
     def packed(self, codes: Sequence[str]) -> list[Sql]:
         """The SQL of each packed column: the codes of its attributes, shifted to their bits."""
@@ -40,11 +43,12 @@ class Layout:
 
     def code(self, place: Place) -> Sql:
         """The code at a place, in the narrowest type: small keys are hashed faster."""
-        return Sql(f"CAST({self._bits_at(place)} AS {unsigned(place.mask)})")
+        return Sql(f"CAST({self.bits_at(place)} AS {unsigned(place.mask)})")
 
-    def _bits_at(self, place: Place) -> str:
+    def bits_at(self, place: Place) -> Sql:
+        """The code at a place, in the type of its column."""
         word = self.words[place.word]
-        return f"{f'({word} >> {place.shift})' if place.shift else word} & {place.mask}"
+        return Sql(f"{f'({word} >> {place.shift})' if place.shift else word} & {place.mask}")
 
     def code_of(self, attribute: int) -> Sql:
         """The code of one attribute."""
@@ -57,6 +61,6 @@ class Layout:
         """
         number = before
         for attribute in attributes:
-            code = f"CAST({self._bits_at(self.places[attribute])} AS INTEGER)"
+            code = f"CAST({self.bits_at(self.places[attribute])} AS INTEGER)"
             number = Sql(f"({number}) * {self.cells[attribute]} + {code}" if number else code)
         return number or Sql("0")

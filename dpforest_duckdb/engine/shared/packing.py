@@ -9,8 +9,9 @@ depends on the public domain alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import accumulate
 
 import numpy as np
 
@@ -48,28 +49,35 @@ class Block:
     word: int = 0
     shift: int = 0
 
-    @property
+    @cached_property
     def bits(self) -> tuple[int, ...]:
         return tuple(map(_bits, self.cells))
 
     @property
     def size(self) -> int:
         """The number of codes that fit into its bits; not all of them occur."""
-        return 1 << sum(self.bits)
+        return 1 << self.place.bits
 
     @property
     def attributes(self) -> range:
         return range(self.first, self.first + len(self.cells))
 
-    @property
+    @cached_property
     def place(self) -> Place:
         """Where the joint code is."""
         return Place(self.word, self.shift, sum(self.bits))
 
+    @cached_property
+    def _places(self) -> list[Place]:
+        above = accumulate(self.bits)  # the bits of each attribute and of those before it
+        top = self.shift + self.place.bits
+        return [
+            Place(self.word, top - used, bits) for used, bits in zip(above, self.bits, strict=True)
+        ]
+
     def place_of(self, attribute: int) -> Place:
         """Where the code of one of its attributes is."""
-        index = attribute - self.first
-        return Place(self.word, self.shift + sum(self.bits[index + 1 :]), self.bits[index])
+        return self._places[attribute - self.first]
 
     def parts(self, nodes: int, classes: int) -> list[Block]:
         """The same attributes in smaller blocks, whose grids are small for that many nodes."""
@@ -100,7 +108,8 @@ class Block:
         return found
 
 
-def blocks(cells: Sequence[int], classes: int) -> tuple[Block, ...]:
+@lru_cache(maxsize=64)
+def blocks(cells: tuple[int, ...], classes: int) -> tuple[Block, ...]:
     """Put neighbouring attributes into one block as long as their joint grid is small."""
     limit = min(MAX_CODES, MAX_BLOCK_COUNTS // classes)
     groups: list[Block] = []

@@ -21,7 +21,7 @@ class Layout:
     def __init__(self, cells: Sequence[int], classes: int, ident: Callable[[str], Sql]) -> None:
         self.cells = tuple(cells)
         self.offsets = np.cumsum([0, *cells])
-        self.blocks = blocks(cells, classes)
+        self.blocks = blocks(self.cells, classes)
         self.words = [ident(f"word{n}") for n in range(self.blocks[-1].word + 1)]
         self.starts = np.cumsum([0, *(block.size for block in self.blocks)])
 

@@ -153,7 +153,7 @@ def test_the_child_that_most_values_lead_to_is_spared() -> None:
 
 @given(st.lists(st.integers(2, 300), min_size=1, max_size=12), st.integers(2, 30))
 def test_blocks_cover_all_attributes_and_give_their_counts(cells: list[int], classes: int) -> None:
-    found = blocks(cells, classes)
+    found = blocks(tuple(cells), classes)
     assert [a for b in found for a in b.attributes] == list(range(len(cells)))
     limit = min(MAX_CODES, MAX_BLOCK_COUNTS // classes)
     assert all(b.size <= limit or len(b.cells) == 1 for b in found)

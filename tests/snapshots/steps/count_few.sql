@@ -8,10 +8,10 @@ SELECT "key", COUNT(*) AS "rows"
 FROM (
   SELECT unnest([
     -- colour, size
-    "first" + 0 + CAST("codes0" & 31 AS UTINYINT)
+    "first" + 0 + ("codes0" & 31)
   ]) AS "key"
   FROM (
-    SELECT c.*, CAST(c."node_class0" AS BIGINT) * 32 AS "first"
+    SELECT c."codes0", CAST(c."node_class0" AS BIGINT) * 32 AS "first"
     FROM "temp"."main"."dpforest_000002_0" AS c
   )
 )
