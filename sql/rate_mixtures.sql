@@ -45,6 +45,18 @@ WITH alike AS (
     "mixture"
   FROM packed, (VALUES {% for mixture in mixtures %}({{ mixture }}){% if not loop.last %}, {% endif %}{% endfor %}) AS mixtures("mixture")
 )
+{% if votes.halves %}
+, halved AS (
+  SELECT
+{% for half in votes.halves %}
+    {{ half.value }} AS {{ half.name }},
+{% endfor %}
+    "class",
+    "rows",
+    "mixture"
+  FROM mixed
+)
+{% endif %}
 , odds AS (
   SELECT
 {% for odd in points.odds %}
@@ -53,7 +65,8 @@ WITH alike AS (
     "class",
     "rows",
     "mixture"
-  FROM mixed
+  FROM {% if votes.halves %}halved{% else %}mixed{% endif %}
+
 )
 , highest AS (
   SELECT

@@ -106,24 +106,28 @@ class LookUps:
     def of(layout: Layout, models: Sequence[Sequence[Tree]], root: Sql) -> LookUps:
         """Those of the models, whose numbers tell the groups.
 
-        A tree that several models have is looked up once.
+        A tree that several models have is looked up once, also if they have copies of it.
         """
-        trees = dict[tuple[Any, bytes], tuple[Integers, list[int]]]()
+        users = dict[Tree, list[int]]()
         for number, model in enumerate(models):
             for tree in model:
-                path, leaves = _path(layout, tree)
-                place = at_leaf(layout, tree, range(tree.nodes)) if path is None else path
-                votes = tree.votes if path is None else tree.votes[leaves]
-                trees.setdefault((place, votes.tobytes()), (votes, []))[1].append(number)
+                users.setdefault(tree, []).append(number)
+        trees = dict[tuple[Any, bytes], tuple[Integers, list[int]]]()
+        for tree, numbers in users.items():
+            path, leaves = _path(layout, tree)
+            place = at_leaf(layout, tree, range(tree.nodes)) if path is None else path
+            votes = tree.votes if path is None else tree.votes[leaves]
+            trees.setdefault((place, votes.tobytes()), (votes, []))[1].extend(numbers)
         groups = dict[tuple[int, ...], list[tuple[Sql, Integers]]]()
         grids = dict[tuple[int, ...], list[VoteGrid]]()
-        for (place, _), (votes, users) in trees.items():
+        for (place, _), (votes, numbers) in trees.items():
+            of_models = tuple(sorted(numbers))
             if isinstance(place, str):
-                groups.setdefault(tuple(users), []).append((Sql(place), votes))
+                groups.setdefault(of_models, []).append((Sql(place), votes))
             else:
                 sizes = [layout.cells[attribute] for attribute in place]
                 grid = VoteGrid(place, votes.reshape(*sizes, -1))
-                grids.setdefault(tuple(users), []).append(grid)
+                grids.setdefault(of_models, []).append(grid)
         sums = {of_models: added(some) for of_models, some in grids.items()}
         roots = _common([grid.attributes for some in sums.values() for grid in some])
         for of_models, some in sums.items():
@@ -150,6 +154,6 @@ def entry(code: Sql, values: Sequence[int]) -> Sql:
     return Sql(f"{constants(values)}[CAST({code} AS INTEGER) + 1]")  # 255 + 1 is no UTINYINT
 
 
-def constants(values: Sequence[int]) -> Sql:
+def constants(values: Sequence[int], kind: str = "BIGINT") -> Sql:
     """A list of constants, from one literal: parsing each takes several times as long."""
-    return Sql(f"CAST('{list(values)}' AS BIGINT[])")
+    return Sql(f"CAST('{list(values)}' AS {kind}[])")

@@ -22,10 +22,11 @@ TERMS = 100  # in one bracket of a sum: DuckDB limits the depth of expressions
 
 @dataclass(frozen=True)
 class MixedVotes:
-    """Five layers of columns: the number of a row's values of `roots` at which all trees begin, if
+    """Six layers of columns: the number of a row's values of `roots` at which all trees begin, if
     there are any; the `places` in the list `votes` that belong to a row's codes; `packed` sums of
     votes there, of the trees that the same models have; `mixed` sums of these, by the column
-    `mixture`; from them the `odds` of each class, in units of 1 / `scale`.
+    `mixture`; their `halves`, if they have any; from them the `odds` of each class, in units of
+    1 / `scale`.
     """
 
     roots: list[Column]
@@ -33,6 +34,7 @@ class MixedVotes:
     places: list[Column]
     packed: list[Column]
     mixed: list[Column]
+    halves: list[Column]
     odds: list[Column]
     scale: int
 
@@ -68,19 +70,23 @@ class MixedVotes:
                 for number, of_mixture in enumerate(weights)
             )
             mixed.append(Column(Sql(f"CASE {ident('mixture')} {cases} END"), ident(f"mixed{word}")))
-        classes = found[0][0][1].shape[1]
+        halves = list[Column]()
+        if packed.has_halves:
+            values = packed.halves([column.name for column in mixed])
+            halves = [Column(value, ident(f"half{n}")) for n, value in enumerate(values)]
         odds = [
             Column(Sql(f"CAST({votes} AS DOUBLE)"), ident(f"z{label}"))
             for label, votes in enumerate(
-                packed.of_classes([column.name for column in mixed], classes)
+                packed.of_classes([column.name for column in halves or mixed])
             )
         ]
         return MixedVotes(
             roots=[Column(layout.combination(looked_up.roots), root)] if looked_up.roots else [],
-            votes=constants(packed.votes),
+            votes=constants(packed.votes, packed.type),
             places=[Column(place, name) for place, name in names.items()],
             packed=sums,
             mixed=mixed,
+            halves=halves,
             odds=odds,
             scale=MIXTURE_PARTS * SCALE // packed.unit,
         )

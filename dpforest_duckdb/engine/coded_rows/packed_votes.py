@@ -2,6 +2,10 @@
 
 Every class has bits of its own, enough for the weighted sum over all trees. So a weighted sum of
 packed votes holds the weighted sums of the votes. All votes are released figures.
+
+A sum of 128 bits takes little longer than one of 64 bits, but a statement with half as many of
+them takes much less time to plan. So with enough classes a word has two halves, which are taken
+apart after the votes are mixed.
 """
 
 from __future__ import annotations
@@ -22,17 +26,18 @@ from dpforest_duckdb.tree import SCALE
 
 @dataclass(frozen=True)
 class PackedVotes:
-    """The votes that rows look up, in groups, with several classes in each word.
+    """The votes of `classes` classes that rows look up, in groups, with several in each word.
 
     `words[word][group]` are the look-ups of a group whose votes differ for the classes of a word:
     the number of the look-up in its group, and the index of its first place in `votes`, from 0. A
-    class has `bits` bits of a word; the first class has the lowest. Votes are in units of `unit`
-    and above the lowest of their look-up: so no packed number is negative, and the differences of
-    classes stay the same.
+    class has `bits` bits of one half of a word; the first class has the lowest. Votes are in units
+    of `unit` and above the lowest of their look-up: so no packed number is negative, and the
+    differences of classes stay the same.
     """
 
     votes: list[int]
     words: list[dict[int, list[tuple[int, int]]]]
+    classes: int
     bits: int
     unit: int
 
@@ -52,21 +57,59 @@ class PackedVotes:
         most = [sum(int(votes.max()) for votes in group) for group in above]
         bits = max(sum(map(operator.mul, weights, most)) for weights in mixtures).bit_length() or 1
         assert bits <= WORD, "votes are log-odds in millionths, far below this limit"
-        found, words = list[int](), list[dict[int, list[tuple[int, int]]]]()
-        for first in range(0, groups[0][0].shape[1], WORD // bits):
-            words.append({})
+        packed = cls([], [], groups[0][0].shape[1], bits, unit)
+        for first in range(0, packed.classes, 2 * packed.each):
+            word = dict[int, list[tuple[int, int]]]()
+            packed.words.append(word)
             for number, group in enumerate(above):
                 for look_up, votes in enumerate(group):
-                    part = votes[:, first : first + WORD // bits]
+                    part = votes[:, first : first + 2 * packed.each]
                     if part.any():
-                        words[-1].setdefault(number, []).append((look_up, len(found)))
-                        found += (part << bits * np.arange(part.shape[1])).sum(axis=1).tolist()
-        return cls(found, words, bits, unit)
+                        word.setdefault(number, []).append((look_up, len(packed.votes)))
+                        packed.votes.extend(packed._packed(part))
+        return packed
 
-    def of_classes(self, sums: Sequence[Sql], classes: int) -> list[Sql]:
-        """The votes for each class, from the columns with the sums of the words."""
-        each, mask = WORD // self.bits, (1 << self.bits) - 1
+    @property
+    def each(self) -> int:
+        """The number of classes in a half."""
+        return WORD // self.bits
+
+    @property
+    def has_halves(self) -> bool:
+        """Whether a word has a second half."""
+        return self.classes > self.each
+
+    @property
+    def type(self) -> Sql:
+        """The type of a word."""
+        return Sql("HUGEINT" if self.has_halves else "BIGINT")
+
+    def _packed(self, votes: Integers) -> list[int]:
+        """The words `[place]` of the votes `[place, class]` of two halves at most."""
+        low, high = votes[:, : self.each], votes[:, self.each :]
+        shifts = self.bits * np.arange(self.each)
+        halves = [(half << shifts[: half.shape[1]]).sum(axis=1).tolist() for half in (low, high)]
         return [
-            Sql(f"({sums[label // each]} >> {self.bits * (label % each)}) & {mask}")
-            for label in range(classes)
+            first + (second << self.bits * self.each) for first, second in zip(*halves, strict=True)
         ]
+
+    def halves(self, sums: Sequence[Sql]) -> list[Sql]:
+        """The sums of each half, from the columns with the sums of the words, if they have two."""
+        used = self.bits * self.each
+        parts = [
+            part
+            for total in sums
+            for part in (f"{total} & {(1 << used) - 1}", f"{total} >> {used}")
+        ]
+        halves = -(-self.classes // self.each)
+        return [Sql(f"CAST({part} AS BIGINT)") for part in parts[:halves]]
+
+    def of_classes(self, halves: Sequence[Sql]) -> list[Sql]:
+        """The votes for each class, from the columns with the sums of the halves."""
+        mask, found = (1 << self.bits) - 1, list[Sql]()
+        for label in range(self.classes):
+            half, place = divmod(label, self.each)
+            votes = f"({halves[half]} >> {self.bits * place})" if place else halves[half]
+            last = place == self.each - 1 or label == self.classes - 1  # no bits are above it
+            found.append(Sql(votes if last else f"{votes} & {mask}"))
+        return found

@@ -38,8 +38,8 @@ WITH alike AS (
 )
 , odds AS (
   SELECT
-    CAST(("mixed0" >> 0) & 31 AS DOUBLE) AS "z0",
-    CAST(("mixed0" >> 5) & 31 AS DOUBLE) AS "z1",
+    CAST("mixed0" & 31 AS DOUBLE) AS "z0",
+    CAST(("mixed0" >> 5) AS DOUBLE) AS "z1",
     "class",
     "rows",
     "mixture"
