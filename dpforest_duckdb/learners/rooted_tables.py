@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -148,16 +149,15 @@ class _Path:
     @staticmethod
     def of(domain: Domain, attributes: Sequence[int], counts: Integers, noise: float) -> _Path:
         """The path with the released `counts` of each known combination, by class."""
-        growth, leaves = Growth(domain.cells, 1, len(domain.classes)), np.arange(1)
-        for attribute in attributes:
-            first = growth.nodes
-            growth.split_by_cell(leaves, attribute)
-            leaves = np.arange(first, growth.nodes)
-        known = np.zeros([domain.cells[attribute] for attribute in attributes], dtype=np.bool_)
-        known[np.ix_(*(domain.attributes[each].described for each in attributes))] = True
-        growth.release(leaves[known.ravel()], counts.reshape(-1, len(domain.classes)), noise)
-        (tree,) = growth.finished()
-        return _Path(tree, leaves, known.ravel())
+        described = tuple(domain.attributes[attribute].described for attribute in attributes)
+        bare = _bare_path(domain.cells, tuple(attributes), described)
+        nodes, classes = bare.leaves[bare.known], counts.shape[-1]
+        released = np.zeros((bare.tree.nodes, classes), dtype=np.int64)
+        released[nodes] = counts.reshape(-1, classes)
+        spread = np.full(bare.tree.nodes, np.nan)
+        spread[nodes] = noise
+        tree = replace(bare.tree, counts=released, votes=np.zeros_like(released), noise=spread)
+        return replace(bare, tree=tree)
 
     def voting(self, odds: Floats, otherwise: Floats | float = 0.0) -> Tree:
         """The tree with the log-odds of each known combination, and of all others, as votes."""
@@ -167,6 +167,24 @@ class _Path:
         votes = np.zeros_like(self.tree.votes)
         votes[self.leaves] = integer_votes(at_leaves)
         return replace(self.tree, votes=votes)
+
+
+@lru_cache(maxsize=64)  # a program may train many models on one table
+def _bare_path(
+    cells: tuple[int, ...], attributes: tuple[int, ...], described: tuple[tuple[int, ...], ...]
+) -> _Path:
+    """The path without counts; `described` are the cells that the domain describes."""
+    growth, leaves = Growth(cells, 1, 1), np.arange(1)
+    for attribute in attributes:
+        first = growth.nodes
+        growth.split_by_cell(leaves, attribute)
+        leaves = np.arange(first, growth.nodes)
+    known = np.zeros([cells[attribute] for attribute in attributes], dtype=np.bool_)
+    known[np.ix_(*described)] = True
+    (tree,) = growth.finished()
+    for array in (tree.kind, tree.attribute, tree.cell, tree.first):
+        array.setflags(write=False)  # forests share them
+    return _Path(tree, leaves, known.ravel())
 
 
 def _trees(tables: ChildTables) -> list[list[Tree]]:
@@ -183,13 +201,18 @@ def _trees(tables: ChildTables) -> list[list[Tree]]:
             tables.attributes, tables.counts, tables.noise, strict=True
         )
     ]
+    made = dict[tuple[int, bytes], Tree]()  # several models have the same trees
+
+    def voting(place: int, odds: Floats) -> Tree:
+        key = place, odds.tobytes()
+        if key not in made:
+            made[key] = added[place].voting(odds)
+        return made[key]
+
     return [
         [
             starts.voting(model.odds.start, model.otherwise),
-            *(
-                added[place].voting(odds)
-                for place, odds in zip(model.places, model.odds.added, strict=True)
-            ),
+            *map(voting, model.places, model.odds.added),
         ]
         for model in models(tables)
     ]
