@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.postprocess.curves import curves
-from dpforest_duckdb.postprocess.noisy_exponential import FAR, NoisyExponential, power
+from dpforest_duckdb.postprocess.noisy_exponential import FAR, NoisyExponential, density, power
 
 OFFSETS = np.linspace(-6, 6, 241)  # log-odds of a value minus those of all rows
 STEP = 3  # every third of these is enough for shares around given ones
@@ -182,7 +182,7 @@ def _likely_widths(values: _Values, seen: Floats) -> Floats:
     likely = np.full(seen.shape, 1 / widths)
     for _ in range(EM_TURNS):
         parts = seen * likely
-        parts /= parts.sum(axis=2, keepdims=True)
+        parts /= (parts @ np.ones(widths))[..., None]  # faster than a sum along a short axis
         of_tables = (1 + values.totals(parts, axis=1)) / (values.sizes + widths)[:, None]
         likely = of_tables[:, values.table]
     return likely
@@ -276,7 +276,7 @@ def _likelihood(values: _Values, labels: slice, grid: Floats) -> _Likelihood:
     precision = 1 / np.sqrt(exactness)
     noisy = (grid * (count / noise) + other * (others / rest / noise)) * precision
     rate = precision * (noise / found.means[:, None])
-    factor, exponent = NoisyExponential(noisy, rate).density()
+    factor, exponent = density(noisy, rate)
     exponent -= (count - grid * rows) ** 2 / (2 * spread)
     exponent += (np.log((1 - found.empty) / found.means) + found.worth)[:, None]
     without = -(count**2 + others**2 / rest) / variance - math.log(2 * math.pi * rest)
@@ -365,6 +365,7 @@ def _rows(values: _Values) -> _Rows:
     """
     noisy, variance = values.counts.sum(axis=1), values.counts.shape[1] * values.variance
     deviation, sizes = np.sqrt(variance), values.sizes
+    errors = noisy / deviation
     without = -(noisy**2 / variance + np.log(2 * math.pi * variance)) / 2
     likely = np.stack([np.zeros(len(noisy)), np.maximum(noisy, 0)])  # `[start, value]`
     total, empty = np.maximum(values.totals(noisy), 1), 1 / (sizes + 1)  # `[table]`
@@ -372,12 +373,12 @@ def _rows(values: _Values) -> _Rows:
         mean = (total / ((1 - empty) * sizes))[values.table]
         means = (likely + mean) / 2
         worth = np.log(means / mean) - 2 * np.log1p(likely / mean) + likely / means
-        seen = NoisyExponential(noisy / deviation, deviation / means)
+        seen = NoisyExponential(errors, deviation / means)
         factor, exponent = seen.density()
         having, likely = worth + np.log(factor / means) + exponent, deviation * seen.expected()
         before = (np.log(1 - empty) - np.log(empty))[values.table]
         for_rows = having.max(axis=0) - without + before
-        part = 1 / (1 + np.exp(np.clip(for_rows, -FAR, FAR)))
+        part = 1 / (1 + np.exp(np.minimum(np.maximum(for_rows, -FAR), FAR)))
         empty = np.maximum(values.totals(part), TINY) / (sizes + 1)
     better = having.argmax(axis=0), np.arange(len(noisy))
     return _Rows(empty[values.table], means[better], worth[better])

@@ -15,6 +15,7 @@ _ERFC = (
     *(0.27886807, -1.13520398, 1.48851587, -0.82215223, 0.17087277),
 )
 
+SURE = 9.0  # errors above 0 at which Φ is 1 in double precision
 FAR = 700.0  # an exponent beyond which a power of e is as good as 0 or infinite
 
 
@@ -61,11 +62,25 @@ class NoisyExponential:
         return found
 
 
+def density(noisy: Floats, rate: Floats) -> tuple[Floats, Floats]:
+    """The same as `NoisyExponential.density`, in less time if most numbers are surely above 0."""
+    z = noisy - rate
+    near = np.flatnonzero(z < SURE)
+    if 2 * len(near) > z.size:
+        return NoisyExponential(noisy, rate).density()
+    factor, exponent = np.ones_like(z), rate * (rate / 2 - noisy)
+    near_factor, near_exponent = NoisyExponential(noisy.take(near), rate.take(near)).density()
+    factor.put(near, near_factor)
+    exponent.put(near, near_exponent)
+    return factor, exponent
+
+
 def _tail(z: Floats) -> tuple[Floats, Floats]:
     """Φ(-z) exp(z²/2) for z ≥ 0: a factor, and the logarithm of another."""
     t = 1 / (1 + z / math.sqrt(8))
-    powers = np.full_like(t, _ERFC[-1])
-    for coefficient in _ERFC[-2::-1]:
-        powers *= t
+    powers = t * _ERFC[-1]
+    for coefficient in _ERFC[-2:0:-1]:
         powers += coefficient
+        powers *= t
+    powers += _ERFC[0]
     return t / 2, powers

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpforest_duckdb.arrays import Floats
-from dpforest_duckdb.postprocess.noisy_exponential import NoisyExponential
+from dpforest_duckdb.postprocess.noisy_exponential import NoisyExponential, density
 
 
 def seen(noisy: float, deviation: float, mean: float) -> NoisyExponential:
@@ -29,8 +29,8 @@ def test_the_density_of_exponential_numbers_with_errors(
 ) -> None:
     numbers = np.linspace(0, max(noisy, 0) + 40 * deviation + 60 * mean, 1_000_001)
     error = np.exp(-(((noisy - numbers) / deviation) ** 2) / 2)
-    density = error * np.exp(-numbers / mean) / (deviation * math.sqrt(2 * math.pi) * mean)
-    whole = density.sum() - (density[0] + density[-1]) / 2  # the trapezoidal rule
+    densities = error * np.exp(-numbers / mean) / (deviation * math.sqrt(2 * math.pi) * mean)
+    whole = densities.sum() - (densities[0] + densities[-1]) / 2  # the trapezoidal rule
     expected = math.log(whole * (numbers[1] - numbers[0]))
     (found,) = log_density(noisy, deviation, mean)
     assert found == pytest.approx(expected, abs=1e-6)
@@ -57,3 +57,12 @@ def test_the_mean_of_a_number_that_is_seen_with_an_error(
     likely = np.exp(exponent - exponent.max())
     (found,) = deviation * seen(noisy, deviation, mean).expected()
     assert found == pytest.approx((likely * numbers).sum() / likely.sum(), rel=1e-3)
+
+
+@pytest.mark.parametrize("middle", [-50.0, 0.0, 8.0, 15.0, 500.0])
+def test_leaving_out_the_tails_of_numbers_surely_above_0_changes_no_density(middle: float) -> None:
+    random = np.random.default_rng(1)
+    noisy, rate = random.normal(middle, 5, (3, 40, 20)), random.exponential(1, (3, 40, 20))
+    expected = NoisyExponential(noisy, rate).density()
+    for found, wanted in zip(density(noisy, rate), expected, strict=True):
+        assert (found == wanted).all()
