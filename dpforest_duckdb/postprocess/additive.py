@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ ROWS = 4000  # made-up rows; more change less than the noise of counts does
 SWEEPS = 3  # over all attributes; more fit the noise of the released shares
 MARGINS = 8  # sweeps over the two margins of a table
 LEAST = 1e-6  # of a share, before its logarithm
+NONE = 1e-300  # rows, so that none are 0 / 0
 _MIDDLES = (np.arange(ROWS) + 0.5) / ROWS
 
 
@@ -136,7 +137,7 @@ def _fitted(prior: Floats, shares: Sequence[Floats], weights: Sequence[Floats]) 
             part *= factor
             # all are inside: no check, which takes time
             held *= factor.take(column.place, axis=1, mode="clip")
-            held *= rows / held.sum(axis=0)
+            held *= rows / np.maximum(held.sum(axis=0), NONE)
     return (np.log(part).T.reshape(share.shape) for part, share in zip(added, shares, strict=True))
 
 
@@ -166,7 +167,8 @@ class _Column:
 def _made_up_rows(
     weights: Sequence[Floats],
 ) -> tuple[list[_Column], NDArray[np.intp], Floats]:
-    """Rows of each child that differ, by attribute; the child of each, and how often it occurs.
+    """Rows of each child that differ, by attribute; the child of each, and how often it occurs,
+    which may be never.
 
     All rows, once each, if there are more combinations of values than rows.
     """
@@ -180,13 +182,20 @@ def _made_up_rows(
             for number, (code, size) in enumerate(zip(codes, values, strict=True))
         ]
         return columns, children.repeat(ROWS), np.ones(children.size * ROWS)
-    combined = children * combinations + np.ravel_multi_index(tuple(codes), values)
-    times = np.bincount(combined.ravel())
-    seen = np.flatnonzero(times)
-    child, *different = np.unravel_index(seen, (len(children), *values))
-    places = [child * size + code for code, size in zip(different, values, strict=True)]
-    columns = [_Column(place, _order_of(place)) for place in places]
-    return columns, child, times[seen].astype(np.float64)
+    combined = children
+    for code, size in zip(codes, values, strict=True):
+        combined = combined * size + code
+    times = np.bincount(combined.ravel(), minlength=children.size * combinations)
+    columns, child = _all_rows(children.size, tuple(values))
+    return columns, child, times.astype(np.float64)
+
+
+@lru_cache(maxsize=4)  # a program may train many models on one table
+def _all_rows(children: int, values: tuple[int, ...]) -> tuple[list[_Column], NDArray[np.intp]]:
+    """A row for each child and combination of values, by attribute, and the child of each."""
+    child, *codes = np.indices((children, *values)).reshape(1 + len(values), -1)
+    places = [child * size + code for code, size in zip(codes, values, strict=True)]
+    return [_Column(place, _order_of(place)) for place in places], child
 
 
 def _order_of(places: NDArray[np.intp]) -> NDArray[np.intp]:
