@@ -107,6 +107,8 @@ class Domain:
         Raises `UsageError` for an empty list, and `DpforestError` for unknown names and the target.
         """
         refuse_wrong_types(locals(), columns=optional(NAMES))
+        if columns is None and not exclude:
+            return self
         if columns is not None and not columns:
             raise UsageError("--columns names no column: name some, or leave it out.")
         known = {fold(a.name) for a in self.attributes} | {fold(self.target)}
@@ -152,7 +154,7 @@ class Domain:
         """The same without some columns, such as that of the privacy unit."""
         left_out = {fold(column) for column in columns}
         others = tuple(a for a in self.attributes if fold(a.name) not in left_out)
-        return replace(self, attributes=others)
+        return self if others == self.attributes else replace(self, attributes=others)
 
     def refuse_missing(self, columns: Collection[str]) -> None:
         """Raise `DpforestError` for columns that the domain names and a table does not have."""

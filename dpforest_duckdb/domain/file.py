@@ -38,7 +38,8 @@ def load_domain(path: str | Path, target: str | None = None) -> Domain:
     """
     refuse_wrong_types(locals())
     try:
-        content = _parsed(Path(path).read_text(encoding="utf-8-sig"))
+        text = Path(path).read_text(encoding="utf-8-sig")
+        _parsed(text)
     except FileNotFoundError:
         raise DpforestError(f"There is no domain file {path}: check its path.") from None
     except IsADirectoryError:
@@ -58,10 +59,15 @@ def load_domain(path: str | Path, target: str | None = None) -> Domain:
         raise DpforestError(
             f"The domain file {path} is nested too deeply: write it as in docs/domain.md."
         ) from None
-    return domain_from_mapping(content, target)
+    return _domain_of(text, target)
 
 
 @lru_cache(maxsize=2**4)  # a program may train many models on one table
+def _domain_of(text: str, target: str | None) -> Domain:
+    return domain_from_mapping(_parsed(text), target)
+
+
+@lru_cache(maxsize=2**4)
 def _parsed(text: str) -> Mapping[str, Any]:
     return tomllib.loads(text)
 

@@ -112,7 +112,7 @@ def _tree_json(tree: Tree) -> dict[str, Any]:
         **splits_json(tree),
         "counts": None if tree.counts is None else tree.counts.tolist(),
         "votes": tree.votes[tree.leaves].tolist(),
-        "noise": None if tree.noise is None else [_known(value) for value in tree.noise.tolist()],
+        "noise": None if tree.noise is None else _noise_json(tree.noise),
         **({} if tree.vote_noise is None else {"vote_noise": _vote_noise_json(tree)}),
     }
 
@@ -124,8 +124,9 @@ def _vote_noise_json(tree: Tree) -> list[list[int]]:
     return found
 
 
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else round(float(value), 3)
+def _noise_json(noise: Floats) -> list[float | None]:
+    """Standard deviations, with null for NaN, which alone differs from itself."""
+    return [round(value, 3) if value == value else None for value in noise.tolist()]
 
 
 def _domain_json(domain: Domain) -> dict[str, Any]:
