@@ -133,6 +133,10 @@ def test_trees_are_more_with_a_stronger_signal(delta: int, classes: int, rare: f
         if classes > 2 and not delta:
             sweeps = 2
         assert size == (turns, sweeps, trees)
+        if forest:
+            few = delta and trees < 64
+            part = 0.5 if not few else 0.35 if classes == 2 else 0.2
+            assert forest.total / (forest.total + sweep.total) == pytest.approx(part, abs=0.001)
         found.append(size)
     assert len(set(found)) == len(SIZES[delta]) + 2
 
