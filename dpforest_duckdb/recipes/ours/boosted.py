@@ -78,7 +78,7 @@ def _means_are_clear(request: Request, started: Plan) -> bool:
 def _random_trees_pay(request: Request) -> bool:
     """Whether random trees of boosting are worth half of the budget.
 
-    With one, rows count in proportion to how `mixed` the classes are: if some are rare, gradients
+    With a δ rows count in proportion to how `mixed` the classes are: if some are rare, gradients
     vary less. Two classes need PURE times the signal of several.
     """
     if request.squared_mu:
