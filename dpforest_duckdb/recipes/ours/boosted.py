@@ -47,9 +47,9 @@ def plan(request: Request) -> Plan:
     """Sweeps and random trees by the signal; sweeps start at class means that are clear.
 
     With a δ: one sweep and a quarter of the trees; with a stronger signal two sweeps and all trees,
-    and more turns of bins. Without a δ there are fewer, because ε is divided by the number of
-    queries: one sweep, two with several classes, whose steps are shorter; and with a strong signal
-    an eighth or a quarter of the trees.
+    and more turns of bins. Without a δ there are fewer queries, because ε is divided by their
+    number: one sweep, or two with several classes, whose steps are shorter. With a strong signal
+    there are an eighth of the trees besides, or a quarter.
     """
     two = classes_in(request) == 2
     pay, finer = _random_trees_pay(request), finer_bins_pay(request)
@@ -78,8 +78,8 @@ def _means_are_clear(request: Request, started: Plan) -> bool:
 def _random_trees_pay(request: Request) -> bool:
     """Whether random trees of boosting are worth half of the budget.
 
-    With a δ rows count in proportion to how `mixed` the classes are: if some are rare, gradients
-    vary less. Two classes need PURE times the signal of several.
+    With a δ, rows count in proportion to how `mixed` the classes are: if some are rare, gradients
+    vary less. Two classes then need PURE times the signal of several.
     """
     if request.squared_mu:
         needed = constants.ENOUGH * (PURE if classes_in(request) == 2 else 1)
@@ -117,9 +117,10 @@ def _in_rounds(
 
 
 def adapt(histogram: Integers, request: Request) -> Request:
-    """Random trees whose leaves hold LEAF standard deviations of the noise in their sums.
+    """Random trees as deep as their noise allows.
 
-    Rows count in proportion to how `mixed` the classes are.
+    An average leaf has about LEAF times as many rows as the standard deviation of the noise in its
+    sums. Rows count in proportion to how `mixed` the classes are.
     """
     rows = max(int(histogram.sum()), 1)
     seen = replace(request, rows=rows, histogram=tuple(histogram.tolist()))
