@@ -266,9 +266,9 @@ def page(found: Found, tables: Sequence[str], grid: Grid, command: str) -> str:
         "mean accuracies, within the range tried. The parabola is over the logarithm of the value, "
         "or over the value itself if one of the three is 0. The standard error of the best value "
         "is the jackknife's over tables. A constant that changes few tables, and these little, "
-        "could go. AMPLE also decides from which signal deep random trees are used (without a δ "
-        "twice AMPLE, or with three classes or more three times, where boosting of these starts), "
-        "but only tables with more rows than these reach it. CHECK also decides from which n·ε "
+        "could go. AMPLE also decides from which signal boosting has finer bins with a δ, and "
+        "random trees without one (three times AMPLE with three classes or more, where boosting "
+        "of these starts), but hardly any table here has enough rows. CHECK also decides from which n·ε "
         f"sums are fitted: 905 at 5 %, 226 at 20 %.\n\n{markdown_table(head, rows)}\n"
     )
 
