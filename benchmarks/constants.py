@@ -268,8 +268,8 @@ def page(found: Found, tables: Sequence[str], grid: Grid, command: str) -> str:
         "is the jackknife's over tables. A constant that changes few tables, and these little, "
         "could go. AMPLE also decides from which signal boosting has finer bins with a δ, and "
         "random trees without one (three times AMPLE with three classes or more, where boosting "
-        "of these starts), but hardly any table here has enough rows. CHECK also decides from which n·ε "
-        f"sums are fitted: 905 at 5 %, 226 at 20 %.\n\n{markdown_table(head, rows)}\n"
+        "of these starts), but hardly any table here has enough rows. CHECK also decides from "
+        f"which n·ε sums are fitted: 905 at 5 %, 226 at 20 %.\n\n{markdown_table(head, rows)}\n"
     )
 
 
