@@ -90,7 +90,7 @@ CONSTANTS = (
     Constant("ENOUGH", 50, 200),
     Constant("ENOUGH", 50, 200, delta=DELTA),
     Constant("AMPLE", 500, 2000),
-    Constant("CLEAR", 12, 50, delta=DELTA),
+    Constant("CLEAR", 9, 38, delta=DELTA),
     Constant("CLEAN", 0.08, 0.18),
     Constant("ROOT_NOISE", 0.8, 1.8),
     Constant("LEAST_ROWS", 150, 600),

@@ -26,7 +26,6 @@ LEAST_PART = Fraction(1, 1000)  # of a budget, for a choice
 # boosting of two classes without a δ starts at PURE · ENOUGH, its random trees with a δ pay there,
 # and so do private medians
 PURE = 3
-GAIN = 1.1  # a δ lets boosting start early if it makes the noise of a sweep so much smaller
 LATE = 3  # the start is LATE times higher if most attributes are not numeric
 FINER = 10  # times AMPLE: the signal times `mixed` for the finest bins, and for more trees
 FEWEST, MOST = 4, 32  # bins; joint tables may have fewer
@@ -59,26 +58,24 @@ def signal(request: Request) -> float:
 def boosting_pays(request: Request) -> bool:
     """Whether the sums that boosting needs are well above their noise.
 
-    With a δ, `auto` picks boosting from a signal of CLEAR · √classes on. Without one and with two
+    With a δ, `auto` picks boosting from a signal of CLEAR · classes on. Without one and with two
     classes, the signal must be PURE · ENOUGH. If most attributes are not numeric, it must be LATE
-    times larger: only for numbers are there private medians and class means. With a δ it must also
-    be LATE times larger if the δ does not make the noise of a sweep GAIN times smaller. Without a δ
-    and with several classes, boosting pays where random trees do.
+    times larger: only for numbers are there private medians and class means. Without a δ and with
+    several classes, boosting pays where random trees do.
 
     Without a δ and with two classes, the signal times how `mixed` these are must be PURE · ENOUGH
     too. If one class is rare, gradients vary less, and log-odds of a few attributes are better.
     """
-    early, clear = mostly_numeric(request), signal(request)
+    clear = signal(request)
     if request.squared_mu:
-        early = early and clear > GAIN * signal(replace(request, delta=0))
-        needed = constants.CLEAR * math.sqrt(classes_in(request))
+        needed = constants.CLEAR * classes_in(request)
     elif classes_in(request) == 2:
         needed = PURE * constants.ENOUGH
         if clear * mixed(request) < needed:
             return False
     else:
         return signal_is_strong(request)
-    return clear >= needed * (1 if early else LATE)
+    return clear >= needed * (1 if mostly_numeric(request) else LATE)
 
 
 def one_tree_shows_all(request: Request) -> bool:
