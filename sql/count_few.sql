@@ -14,7 +14,7 @@ FROM (
 {% endfor %}
   ]) AS "key"
   FROM (
-    SELECT {% for word in words %}c.{{ word }}, {% endfor %}CAST(c.{{ node_class.column }} AS BIGINT) * {{ blocks | length * values }} AS "first"
+    SELECT {% for word in words %}CAST(c.{{ word }} AS BIGINT) AS {{ word }}, {% endfor %}CAST(c.{{ node_class.column }} AS BIGINT) * {{ blocks | length * values }} AS "first"
     FROM {{ node_class.codes }} AS c
 {% if wanted %}
     JOIN (SELECT {{ wanted }} AS "node_class") AS wanted ON wanted."node_class" = c.{{ node_class.column }}

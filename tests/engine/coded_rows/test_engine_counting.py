@@ -68,6 +68,26 @@ def test_few_rows_are_counted_as_many_are(con: duckdb.DuckDBPyConnection, trees:
     assert steps == [0, 6, 0]
 
 
+def test_keys_of_few_rows_are_whole_numbers(con: duckdb.DuckDBPyConnection) -> None:
+    """Also if codes take more than 32 bits: a sum with a UBIGINT would be a HUGEINT, of which
+    NumPy makes floating-point numbers.
+    """
+    names, values = [f"a{number}" for number in range(8)], [f"v{number}" for number in range(40)]
+    attributes = [{"name": name, "kind": "categorical", "domain": values} for name in names]
+    target = {"name": "k", "kind": "categorical", "domain": ["no", "yes"]}
+    domain = domain_from_mapping({"target": "k", "column": [*attributes, target]})
+    columns = ", ".join(f"'v3' AS {name}" for name in names)
+    con.execute(f"CREATE TABLE t AS SELECT {columns}, 'no' AS k FROM range(5)")
+    engine = DuckDBEngine(con)
+    table, unit = engine.table("t"), PrivacyUnit("row")
+    coding = {"trees": 1, "sample": "all", "salt": 1, "likely_rows": 5}
+    rows = encode(engine, table, domain.bind(table.columns), unit, **coding)
+    read, found = rows._stored.arrays, []
+    rows._stored.arrays = lambda sql, **step: found.append(read(sql, **step)) or dict(found[-1])
+    assert [counts[0, 3, 0] for counts in rows.count_classes(0, 1)] == [5] * 8
+    assert [groups["key"].dtype for groups in found] == [np.int64]
+
+
 def test_copies_are_counted_once_until_they_differ(con: duckdb.DuckDBPyConnection) -> None:
     fill(con)
     one, three = coded(con), coded(con, trees=3)

@@ -11,7 +11,7 @@ FROM (
     "first" + 0 + ("codes0" & 31)
   ]) AS "key"
   FROM (
-    SELECT c."codes0", CAST(c."node_class0" AS BIGINT) * 32 AS "first"
+    SELECT CAST(c."codes0" AS BIGINT) AS "codes0", CAST(c."node_class0" AS BIGINT) * 32 AS "first"
     FROM "temp"."main"."dpforest_000002_0" AS c
   )
 )
