@@ -309,6 +309,21 @@ def test_text_is_compared_byte_by_byte_whatever_its_collation(
     assert con.execute("FROM made_scored('t')").fetchall() == forest.predict(con, "t").fetchall()
 
 
+def test_an_enum_is_compared_byte_by_byte_whatever_the_setting(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    kind = column_type("ENUM('RED', 'red', 'green')")
+    domain = two_attributes(labels=("no", "NO")).bind(
+        {"colour": kind, "size": VARCHAR, "target": VARCHAR}
+    )
+    forest = forest_of(domain, one_split(domain, 0, [[9, 0], [0, 8], [7, 0], [0, 6]]))
+    con.execute("SET default_collation = 'NOCASE'")
+    con.execute(f"CREATE TABLE t (colour {kind}, size VARCHAR)")
+    con.execute("INSERT INTO t SELECT unnest(['red', 'RED', 'green', NULL]), 'small'")
+    assert con.execute("SELECT count(*) FROM t WHERE colour = 'red'").fetchone() == (2,)
+    assert_agree(con, forest, "t")
+
+
 @pytest.mark.parametrize("given", [VARCHAR, ENUM])
 @pytest.mark.parametrize("trained", [VARCHAR, ENUM])
 def test_a_macro_scores_text_and_enum_columns_alike(

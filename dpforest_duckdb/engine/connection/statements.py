@@ -60,10 +60,12 @@ class Statements:
         return Sql(f"(SELECT {', '.join(columns)} FROM {name})")
 
     def row_of(self, table: TableInfo) -> Sql:
-        """The stored columns of a row `t`, to be hashed."""
+        """The stored columns of a row `t`, to be hashed: an ENUM by its number."""
         return Sql(
             ", ".join(
-                self.dialect.collated(kind, self.dialect.ident("t", name))
+                self.dialect.ident("t", name)
+                if kind.labels
+                else self.dialect.collated(kind, self.dialect.ident("t", name))
                 for name, kind in table.columns.items()
                 if name not in table.computed
             )

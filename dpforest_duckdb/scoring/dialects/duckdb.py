@@ -51,10 +51,10 @@ class DuckDB(Dialect):
     def collated(self, kind: ColumnType, column: Sql) -> Sql:
         """A column of a type, with text that compares byte by byte.
 
-        A column or the user's setting may ignore case. An ENUM has no collation. The plan is the
-        same with and without, of an ENUM too.
+        A column or the user's setting may ignore case; the setting also holds for an ENUM that is
+        compared with text. The plan is the same with and without, of an ENUM too.
         """
-        if kind.family != "text" or kind.labels:
+        if kind.family != "text":
             return column
         text = column if kind == VARCHAR else f"CAST({column} AS VARCHAR)"
         return Sql(f'{text} COLLATE "binary"')

@@ -43,6 +43,22 @@ def test_text_is_coded_byte_by_byte_whatever_its_collation(
         assert (got == want).all()
 
 
+def test_an_enum_is_coded_byte_by_byte_whatever_the_setting(con: duckdb.DuckDBPyConnection) -> None:
+    """Also if the domain lists other values than the type, or another order."""
+    fill(con)
+    con.execute("UPDATE t SET a = upper(a) WHERE e")
+    con.execute("SET GLOBAL default_collation = 'NOCASE'")
+    types = TYPES.replace("a VARCHAR", "a ENUM ('y', 'X', 'x', 'Y', 'zzz', 'ZZZ', '')")
+    con.execute(f"CREATE TABLE u ({types})")
+    con.execute("INSERT INTO u FROM t")
+    con.execute("DROP TABLE t")
+    con.execute("ALTER TABLE u RENAME TO t")
+    made = con.execute("FROM t").fetchall()
+    bound = domain().bind(DuckDBEngine(con).table("t").columns)
+    for got, want in zip(coded(con).count_classes(0, 1), python_counts(made, bound), strict=True):
+        assert (got == want).all()
+
+
 def test_runs_that_share_codes_see_a_change_of_case(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(f"CREATE TABLE t ({TYPES.replace('VARCHAR', 'VARCHAR COLLATE NOCASE')})")
     con.execute("INSERT INTO t VALUES ('x', 1, 1.0, 1, true, 'no')")
