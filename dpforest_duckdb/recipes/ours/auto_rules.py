@@ -143,11 +143,12 @@ def depth_for(leaves: float | Fraction, most: int) -> int:
 
 def mixed(request: Request) -> float:
     """The Gini impurity of the noisy class shares, divided by its largest possible value: 1 if all
-    classes are equally frequent or were not counted, 0 if all rows have one class.
+    classes are equally frequent, were not counted, or if noise leaves no rows; 0 if all rows have
+    one class.
     """
     classes = classes_in(request)
     seen = np.clip(np.array(request.histogram or [1] * classes), 0, None)
-    shares = seen / max(seen.sum(), 1)
+    shares = seen / seen.sum() if seen.any() else np.full(classes, 1 / classes)
     return float(1 - (shares**2).sum()) * classes / (classes - 1)
 
 
