@@ -247,6 +247,7 @@ def test_few_joint_figures_are_32_with_noise_up_to_the_rows_of_a_class(
         (2, True, 0, 300), (2, False, 0, 900), (3, True, 0, 3000), (3, False, 0, 3000),
         (2, True, 10**-5, 38), (2, False, 10**-5, 114),
         (3, True, 10**-5, 57), (3, False, 10**-5, 171),
+        (6, True, 10**-5, 114), (9, True, 10**-5, 114),
     ],
 )  # fmt: skip
 def test_boosting_starts_at_a_signal(

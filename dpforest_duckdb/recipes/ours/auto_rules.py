@@ -30,7 +30,8 @@ LATE = 3  # the start is LATE times higher if most attributes are not numeric
 FINER = 10  # times AMPLE: the signal times `mixed` for the finest bins, and for more trees
 FEWEST, MOST = 4, 32  # bins; joint tables may have fewer
 MOST_RATED = 2**12  # trees times classes whose sums rows rate: more make a statement too large
-# with at least so many classes, class means are tried before tables of a few attributes
+# with at least so many classes, class means are tried before tables of a few attributes, and more
+# classes do not make boosting with a δ start later
 MANY_CLASSES = 6
 
 
@@ -58,17 +59,17 @@ def signal(request: Request) -> float:
 def boosting_pays(request: Request) -> bool:
     """Whether the sums that boosting needs are well above their noise.
 
-    With a δ, `auto` picks boosting from a signal of CLEAR · classes on. Without one and with two
-    classes, the signal must be PURE · ENOUGH. If most attributes are not numeric, it must be LATE
-    times larger: only for numbers are there private medians and class means. Without a δ and with
-    several classes, boosting pays where random trees do.
+    With a δ, `auto` picks boosting from a signal of CLEAR · classes on, at most MANY_CLASSES of
+    them. Without one and with two classes, the signal must be PURE · ENOUGH. If most attributes are
+    not numeric, it must be LATE times larger: only for numbers are there private medians and class
+    means. Without a δ and with several classes, boosting pays where random trees do.
 
     Without a δ and with two classes, the signal times how `mixed` these are must be PURE · ENOUGH
     too. If one class is rare, gradients vary less, and log-odds of a few attributes are better.
     """
     clear = signal(request)
     if request.squared_mu:
-        needed = constants.CLEAR * classes_in(request)
+        needed = constants.CLEAR * min(classes_in(request), MANY_CLASSES)
     elif classes_in(request) == 2:
         needed = PURE * constants.ENOUGH
         if clear * mixed(request) < needed:

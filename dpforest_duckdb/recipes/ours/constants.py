@@ -28,8 +28,8 @@ ENOUGH = 100
 # random trees of boosting start at AMPLE, or with several classes at three times AMPLE, where
 # boosting of several classes starts too
 AMPLE = 1000
-# times the classes: the signal from which boosting starts with a δ, if most attributes are numeric;
-# three times that otherwise
+# times the classes, at most six: the signal from which boosting starts with a δ, if most attributes
+# are numeric; three times that otherwise
 CLEAR = 19
 CLEAN = 0.12  # the most noise in a joint figure, in parts of the rows of a class, or of all rows
 ROOT_NOISE = 1.2  # the most noise in a sum of log-odds below a root
