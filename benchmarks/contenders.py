@@ -232,8 +232,8 @@ def timed(run: Run, clock: Clock) -> Run:
     )
 
 
-def train_default(con: Connection, job: Job, delta: float) -> Outcome:
-    """Train as a user does who chooses nothing but the budget."""
+def train_default(con: Connection, job: Job, delta: float, recipe: str = "auto") -> Outcome:
+    """Train as a user does who chooses nothing but the budget, or also the recipe."""
     import opendp.measurements  # noqa: F401 -- as the others' imports: before the clock starts
 
     con.execute(f"COMMENT ON TABLE {TABLE} IS NULL")
@@ -246,6 +246,7 @@ def train_default(con: Connection, job: Job, delta: float) -> Outcome:
             epsilon=EPSILON,
             delta=delta,
             domain=domain(job.attributes, job.mixed, job.classes),
+            recipe=recipe,
             ledger=Path(folder) / "ledger",
         )
         replace(run, engine=TimedEngine(run.engine.connection, clock)).execute()
@@ -489,6 +490,8 @@ CONTENDERS: dict[str, Callable[[Connection, Job], Outcome]] = {
     "ours, all rows": lambda con, job: train(con, job, "greedy-tree"),
     "auto": lambda con, job: train_default(con, job, 0),
     "auto, δ = 1e-5": lambda con, job: train_default(con, job, 1e-5),
+    "boosted": lambda con, job: train_default(con, job, 0, "boosted"),
+    "boosted, δ = 1e-5": lambda con, job: train_default(con, job, 1e-5, "boosted"),
     "bare counts": bare,
     "LightGBM": lightgbm,
     "LightGBM, boosted": lightgbm_boosted,

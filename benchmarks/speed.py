@@ -60,7 +60,8 @@ DRAWING = 0.1  # the part of the time at a million rows that noise and selection
 LINEAR = 0.05  # how far the power of rows may be from 1
 SLOW_PEER = 1_000_000  # rows beyond which diffprivlib is left out
 
-DEFAULT = ("auto", "auto, δ = 1e-5", "LightGBM, boosted", "scikit-learn, boosted", "DP-EBM")
+OURS = ("auto", "auto, δ = 1e-5", "boosted", "boosted, δ = 1e-5")
+PEERS = ("LightGBM, boosted", "scikit-learn, boosted", "DP-EBM")
 DEFAULT_LIMITS = {"LightGBM, boosted": 1.0, "DP-EBM": 0.3}  # at a million rows, two classes
 
 Key = tuple[str, int]
@@ -222,7 +223,9 @@ def default_report(sizes: Sequence[int], runs: int, folder: Path) -> list[str]:
         "with a δ, beside LightGBM's boosting (a hundred trees), scikit-learn's "
         "HistGradientBoostingClassifier (a hundred rounds) and DP-EBM (ε = 1, δ = 1e-5). "
         "The others' times include fetching the rows and coding the categories. Preparing the run "
-        "and the debit in the ledger are counted for `auto`."
+        "and the debit in the ledger are counted for `auto` and `boosted`. On these made-up "
+        "columns `auto` mostly picks `rooted-tables`, which needs few passes over the rows. Many "
+        "real tables are boosted, so `boosted` is timed by name too."
     ]
     for classes in (2, 8):
         for rows in sizes:
@@ -230,7 +233,7 @@ def default_report(sizes: Sequence[int], runs: int, folder: Path) -> list[str]:
             make_rows(database, rows, mixed=True, classes=classes)
             jobs = {
                 (name, 1): Job(name, str(database), mixed=True, classes=classes)
-                for name in DEFAULT
+                for name in (*OURS, *PEERS)
                 if name != "DP-EBM" or classes == 2  # it has no more than two
             }
             measured = measure(jobs, runs if rows < 10_000_000 else 1)
@@ -238,10 +241,10 @@ def default_report(sizes: Sequence[int], runs: int, folder: Path) -> list[str]:
                 [
                     f"{ours} / {peer}",
                     f"{ratio(measured, (ours, 1), (peer, 1)):.2f}",
-                    _default_limit(peer, rows, classes),
+                    _default_limit(ours, peer, rows, classes),
                 ]
-                for ours in DEFAULT[:2]
-                for peer in DEFAULT[2:]
+                for ours in OURS
+                for peer in PEERS
                 if (peer, 1) in measured
             ]
             head = ["ratio of whole times", "measured", "at most"]
@@ -251,8 +254,9 @@ def default_report(sizes: Sequence[int], runs: int, folder: Path) -> list[str]:
     return parts
 
 
-def _default_limit(peer: str, rows: int, classes: int) -> str:
-    wanted = DEFAULT_LIMITS.get(peer) if (rows, classes) == (1_000_000, 2) else None
+def _default_limit(ours: str, peer: str, rows: int, classes: int) -> str:
+    aimed = ours.startswith("auto") and (rows, classes) == (1_000_000, 2)
+    wanted = DEFAULT_LIMITS.get(peer) if aimed else None
     return "" if wanted is None else f"{wanted:g}"
 
 
