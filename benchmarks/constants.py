@@ -134,12 +134,11 @@ def _stopped(request: Request) -> Recipe:
 def _stopping(recipe: Recipe) -> Recipe:
     """The recipe, and the one that may take its place, with a learner that ends the run."""
     learner, other = recipe.learner, recipe.adaptation.if_one_suffices
+    stopping = None if other is None else replace(other, recipe=_stopping(other.recipe))
     return replace(
         recipe,
         learner=Learner(_stop, learner.trees_at_once, learner.score_columns),
-        adaptation=replace(
-            recipe.adaptation, if_one_suffices=None if other is None else _stopping(other)
-        ),
+        adaptation=replace(recipe.adaptation, if_one_suffices=stopping),
     )
 
 

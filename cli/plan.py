@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dpforest_duckdb.domain import Attribute
     from dpforest_duckdb.privacy.plan import PlannedQuery
     from dpforest_duckdb.recipes.branches import Branch
-    from dpforest_duckdb.recipes.recipe import Recipe
+    from dpforest_duckdb.recipes.recipe import IfOneSuffices, Recipe
     from dpforest_duckdb.request import Request
     from dpforest_duckdb.training.run import Run
 
@@ -64,13 +64,21 @@ def _query_facts(query: PlannedQuery, recipe: Recipe, request: Request) -> dict[
     }
 
 
+def _if_one_suffices(branch: Branch) -> IfOneSuffices | None:
+    """What may follow from the query "strongest", if the branch has it."""
+    from dpforest_duckdb.recipes.strongest_query import STRONGEST
+
+    asks = any(plan.query(STRONGEST) for plan in branch.plans)
+    return branch.recipe.adaptation.if_one_suffices if asks else None
+
+
 def _branch_facts(branch: Branch) -> dict[str, Any]:
     """A branch as JSON: the plan with its fewest rows, and the trees and depths at both ends."""
-    other = branch.recipe.adaptation.if_one_suffices
+    other = _if_one_suffices(branch)
     return {
         "rows": [branch.least, branch.most],
         "recipe": branch.recipe.name,
-        **({"if_one_suffices": other.name} if other else {}),
+        **({"if_one_suffices": other.recipe.name} if other else {}),
         "trees": [branch.first.trees, branch.last.trees],
         "depth": [branch.first.depth, branch.last.depth],
         "plan": [_query_facts(q, branch.recipe, branch.first) for q in branch.plans[0].queries],
@@ -213,13 +221,13 @@ def _explain(run: Run, found: list[Branch]) -> None:
             "bounds: if public bounds look far too wide, narrower ones are estimated. This takes "
             "up to half of what is left of the budget by then from the other queries."
         )
-    others = (branch.recipe.adaptation.if_one_suffices for branch in found)
     follows = []
-    if other := next(filter(None, others), None):
-        follows.append(
-            "if this query finds that one attribute alone classifies more than half of the rows "
-            f"correctly, {other.name} uses what is left of the budget instead"
-        )
+    for name, other in dict.fromkeys((b.recipe.name, _if_one_suffices(b)) for b in found):
+        if other is not None:
+            follows.append(
+                f"if one attribute alone classifies {other.enough} correctly, {other.recipe.name} "
+                f"uses what is left of the budget in place of {name}"
+            )
     asking = [branch for branch in found if branch.recipe.adaptation.asks_strongest]
     if any(plan.query(STRONGEST) for branch in asking for plan in branch.plans):
         follows.append(

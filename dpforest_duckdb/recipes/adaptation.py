@@ -12,11 +12,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.privacy.plan import AGAIN, Plan
+from dpforest_duckdb.privacy.measure import PURE_DP
+from dpforest_duckdb.privacy.plan import AGAIN, ROW_COUNTS, Plan, PlannedQuery
 from dpforest_duckdb.recipes.bounds_queries import with_check
-from dpforest_duckdb.recipes.recipe import Recipe
+from dpforest_duckdb.recipes.recipe import Adaptation, Recipe
 from dpforest_duckdb.recipes.row_count_queries import count_queries
-from dpforest_duckdb.recipes.strongest_query import STRONGEST, strongest_is_cheap, with_strongest
+from dpforest_duckdb.recipes.strongest_query import (
+    STRONGEST,
+    strongest_cost,
+    strongest_is_cheap,
+    with_strongest,
+)
 from dpforest_duckdb.request import Request
 
 # table sizes at which adapted plans are checked before the debit
@@ -70,11 +76,19 @@ def adapted(recipe: Recipe, request: Request, classes: Integers) -> Adapted:
             request = in_own_size(recipe, request)
     if adaptation.private_bounds:
         request = with_check(request, rows, adaptation.measure(request))
-    several = len(request.domain.classes) > 2 and request.trees > 1
-    asks = adaptation.asks_strongest and several and strongest_is_cheap(request, rows)
-    if asks or adaptation.if_one_suffices is not None:
-        request = with_strongest(request, rows)
+    counted = replace(request, rows=rows, histogram=tuple(classes.tolist()))
+    if cost := _strongest_cost(adaptation, counted):
+        request = with_strongest(request, cost)
     return Adapted(recipe, request, classes)
+
+
+def _strongest_cost(adaptation: Adaptation, request: Request) -> int:
+    """What the query "strongest" costs, in nano-ε; 0 if it is not asked."""
+    if adaptation.if_one_suffices is not None:
+        return adaptation.if_one_suffices.cost(request)
+    several = len(request.domain.classes) > 2 and request.trees > 1
+    asks = adaptation.asks_strongest and several and strongest_is_cheap(request)
+    return strongest_cost(request) if asks else 0
 
 
 def with_second_count(recipe: Recipe, request: Request, classes: Integers) -> Request:
@@ -88,24 +102,38 @@ def with_second_count(recipe: Recipe, request: Request, classes: Integers) -> Re
     return replace(request, preliminary=count_queries(request, classes))
 
 
-def uses_strongest(found: Adapted, wrong: int) -> bool:
-    """Whether anything follows from the rows that the strongest attribute classifies wrongly.
-
-    A recipe with an `if_one_suffices` continues unchanged unless they are less than half of all
-    rows.
-    """
-    return found.recipe.adaptation.if_one_suffices is None or 2 * wrong < found.classes.sum()
-
-
 def with_misclassified(found: Adapted, wrong: int) -> Adapted:
-    """What follows from that number of rows: the recipe in `if_one_suffices`, if there is one, and
-    a request with the number.
+    """What follows from the noisy number of rows that the strongest attribute classifies wrongly.
+
+    That is a request with the number, for the recipe in `if_one_suffices` if there is one. But then
+    nothing follows unless one attribute suffices.
     """
-    recipe, request = found.recipe, found.unsized
+    recipe, request = found.recipe, replace(found.unsized, misclassified=wrong)
     other = recipe.adaptation.if_one_suffices
-    if other is not None:
-        recipe, request = other, in_own_size(other, request)
-    return replace(found, recipe=recipe, unsized=replace(request, misclassified=wrong))
+    if other is None:
+        return replace(found, unsized=request)
+    counted = replace(request, rows=found.rows, histogram=tuple(found.classes.tolist()))
+    if not other.suffices(counted) or not _costs_epsilon(request.preliminary):
+        return found
+    own = _charged(in_own_size(other.recipe, request))
+    return replace(found, recipe=other.recipe, unsized=replace(own, misclassified=wrong))
+
+
+def _costs_epsilon(queries: Iterable[PlannedQuery]) -> bool:
+    """Whether all costs are in ε, so that a recipe with costs in ε may follow."""
+    return all(query.measure == PURE_DP for query in queries)
+
+
+def _charged(request: Request) -> Request:
+    """The request with all of its preliminary costs taken off ε, except those of the row counts,
+    which plans take off.
+
+    A recipe with costs in μ² leaves other preliminary costs to its plan, too.
+    """
+    others = [query for query in request.preliminary if query.purpose not in ROW_COUNTS]
+    cost = sum(query.total for query in others)
+    whole = request.epsilon + request.preliminary_cost
+    return replace(request, epsilon=whole - cost, preliminary_cost=cost)
 
 
 def in_own_size(recipe: Recipe, request: Request) -> Request:

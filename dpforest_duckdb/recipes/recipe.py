@@ -55,6 +55,21 @@ class SecondPhase:
 
 
 @dataclass(frozen=True)
+class IfOneSuffices:
+    """The recipe to switch to if one attribute alone classifies enough rows correctly.
+
+    `suffices` decides that from a request whose noisy `misclassified` rows are known. They are the
+    answer to the query "strongest", whose `cost` in nano-ε follows from the noisy class counts. If
+    that is 0, the query is not asked. `enough` says in words how many rows suffice.
+    """
+
+    recipe: Recipe
+    enough: str
+    cost: Callable[[Request], int]
+    suffices: Callable[[Request], bool]
+
+
+@dataclass(frozen=True)
 class Adaptation:
     """How a recipe adapts to noisy figures of the rows, which a run asks for before trees grow.
 
@@ -66,9 +81,8 @@ class Adaptation:
       public ones are far too wide. With `all_in_mu` and a δ they too cost μ².
     - The query "strongest" counts the rows that one attribute alone classifies wrongly, for the
       attribute where they are fewest. It is asked if `asks_strongest`, if there are three classes
-      or more and more than one tree, and the noise in the figure is small; then `size` uses it. It
-      is also asked if there is an `if_one_suffices`: the recipe to switch to if one attribute alone
-      classifies most rows correctly.
+      or more and more than one tree, and the noise in the figure is small; then `size` uses it. If
+      there is an `if_one_suffices`, that says whether it is asked and what follows.
     - `cuts_at_medians`: the plan may have the query "bins", which cuts numeric attributes at
       private medians (`learners.private_bins`).
     - `draws_bins`: with three classes or more, numeric attributes are drawn together with their
@@ -82,7 +96,7 @@ class Adaptation:
     private_bounds: bool = False
     all_in_mu: bool = False
     asks_strongest: bool = False
-    if_one_suffices: Recipe | None = None
+    if_one_suffices: IfOneSuffices | None = None
     cuts_at_medians: bool = False
     draws_bins: bool = False
 

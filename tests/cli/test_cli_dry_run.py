@@ -102,12 +102,18 @@ def test_dry_run_names_the_recipe_that_follows_if_one_attribute_suffices(tmp_pat
     asked = ("train", "--db", tmp_path / "d.duckdb", "--table", "t", "--target", "y")
     asked += ("--epsilon", "1", "--privacy-unit", "row", "--name", "m", "--dry-run")
     found = {b["recipe"]: b for b in dpforest(*asked, "--json").facts["branches"]}
-    other = found["class-means"]["if_one_suffices"]
-    assert all("if_one_suffices" not in b for name, b in found.items() if name != "class-means")
+    asking = {
+        name for name, b in found.items() if any(q["purpose"] == "strongest" for q in b["plan"])
+    }
+    alternatives = {
+        name: b["if_one_suffices"] for name, b in found.items() if "if_one_suffices" in b
+    }
+    assert alternatives == {"class-means": "log-odds", "boosted": "log-odds"}
+    assert asking == {*alternatives, "log-odds"}
     (line,) = re.findall(r"^strongest: .*$", dpforest(*asked).text, re.MULTILINE)
-    assert other == "log-odds"
     assert "These ranges assume equally frequent classes" in dpforest(*asked).text
-    assert f"{other} uses what is left" in line
+    assert "more than half of all rows correctly, log-odds uses what is left" in line
+    assert "nearly all rows correctly, log-odds uses what is left" in line
 
 
 def test_show_sql_is_on_stderr_and_hides_the_salt(db: Path) -> None:

@@ -296,7 +296,7 @@ def test_the_default_picks_a_recipe_by_the_noisy_rows(rows: int, delta: float, r
     assert picked.name == recipe
     if recipe == "class-means":
         assert picked.adaptation.if_one_suffices is not None
-        assert picked.adaptation.if_one_suffices.name == "log-odds"
+        assert picked.adaptation.if_one_suffices.recipe.name == "log-odds"
 
 
 @pytest.mark.parametrize("rows", [1_700, 20_000])

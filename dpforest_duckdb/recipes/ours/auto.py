@@ -1,6 +1,7 @@
 """auto, the default: count the rows with noise, then pick one of six recipes.
 
-- boosting, for large tables (with a δ much earlier than without);
+- boosting, for large tables (with a δ much earlier than without), in which no attribute alone
+  classifies nearly all rows;
 - a greedy tree beside sums of log-odds, for several classes and mostly numeric attributes, where
   boosting does not pay yet; and in place of boosting, for two attributes and two classes;
 - joint tables, if all attributes fit into one release, below the values of a root where rows allow
@@ -17,8 +18,10 @@ from dataclasses import replace
 from dpforest_duckdb.recipes.ours.auto_rules import (
     boosting_pays,
     careful,
+    little_is_unexplained,
     means_fit,
     models_differ,
+    most_are_classified,
     one_tree_shows_all,
     tree_pays,
 )
@@ -33,11 +36,27 @@ from dpforest_duckdb.recipes.ours.joint_tables import JOINT_TABLES
 from dpforest_duckdb.recipes.ours.log_odds import LOG_ODDS
 from dpforest_duckdb.recipes.ours.rooted_tables import ROOTED_TABLES, roots_see_enough
 from dpforest_duckdb.recipes.ours.tree_beside_sums import TREE_BESIDE_SUMS
-from dpforest_duckdb.recipes.recipe import Adaptation, Recipe
+from dpforest_duckdb.recipes.recipe import Adaptation, IfOneSuffices, Recipe
+from dpforest_duckdb.recipes.strongest_query import clear_cost, strongest_cost
 from dpforest_duckdb.request import Request
 
 MEANS_OR_LOG_ODDS = replace(
-    CLASS_MEANS, adaptation=replace(CLASS_MEANS.adaptation, if_one_suffices=LOG_ODDS)
+    CLASS_MEANS,
+    adaptation=replace(
+        CLASS_MEANS.adaptation,
+        if_one_suffices=IfOneSuffices(
+            LOG_ODDS, "more than half of all rows", strongest_cost, most_are_classified
+        ),
+    ),
+)
+BOOSTED_OR_LOG_ODDS = replace(
+    BOOSTED,
+    adaptation=replace(
+        BOOSTED.adaptation,
+        if_one_suffices=IfOneSuffices(
+            LOG_ODDS, "nearly all rows", clear_cost, little_is_unexplained
+        ),
+    ),
 )
 
 
@@ -48,7 +67,7 @@ def pick(request: Request) -> Recipe:
     if differ and (together or sums_use_all(counted)) and roots_see_enough(request):
         return ROOTED_TABLES
     if boosting_pays(counted):
-        return TREE_BESIDE_SUMS if one_tree_shows_all(counted) else BOOSTED
+        return TREE_BESIDE_SUMS if one_tree_shows_all(counted) else BOOSTED_OR_LOG_ODDS
     if tree_pays(counted):
         return TREE_BESIDE_SUMS
     if releases_no_table(counted):
@@ -65,7 +84,7 @@ AUTO = replace(
     adaptation=Adaptation(
         successor=pick,
         successors=(
-            BOOSTED,
+            BOOSTED_OR_LOG_ODDS,
             TREE_BESIDE_SUMS,
             ROOTED_TABLES,
             JOINT_TABLES,

@@ -33,6 +33,9 @@ MOST_RATED = 2**12  # trees times classes whose sums rows rate: more make a stat
 # with at least so many classes, class means are tried before tables of a few attributes, and more
 # classes do not make boosting with a δ start later
 MANY_CLASSES = 6
+# of the rows outside the most frequent class: if one attribute leaves fewer of them unexplained,
+# its table is better than boosting, whose steps have a limit
+LITTLE = 0.1
 
 
 def strength(request: Request) -> float:
@@ -222,7 +225,7 @@ def means_fit(request: Request) -> bool:
     attributes = request.domain.attributes
     if classes_in(request) < MANY_CLASSES or not mostly_numeric(request):
         return False
-    if request.trees < len(attributes) or not strongest_is_cheap(request, request.rows):
+    if request.trees < len(attributes) or not strongest_is_cheap(request):
         return False
     sizes = [size for each in attributes for size in positions.blocks(each)]
     sure = careful(request.rows, request)
@@ -275,6 +278,21 @@ def unexplained(request: Request) -> float:
     others = sum(request.histogram) - max(request.histogram)
     wrong = request.misclassified + constants.CAUTION * noise
     return min(max(wrong, 0.0) / max(others, 1), 1.0)
+
+
+def most_are_classified(request: Request) -> bool:
+    """Whether the strongest attribute alone classifies more than half of all rows correctly."""
+    assert request.misclassified is not None, "the figure has been queried"
+    return 2 * request.misclassified < request.rows
+
+
+def little_is_unexplained(request: Request) -> bool:
+    """Whether the strongest attribute alone classifies nearly all rows correctly, so that all but
+    LITTLE of those outside the most frequent class are explained.
+    """
+    assert request.misclassified is not None, "the figure has been queried"
+    others = sum(request.histogram) - max(request.histogram)
+    return request.misclassified < LITTLE * others
 
 
 def classes_in(request: Request) -> int:

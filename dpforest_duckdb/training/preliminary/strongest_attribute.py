@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpforest_duckdb.learners.strongest_attribute import coarse, coarse_bins, misclassified
 from dpforest_duckdb.progress import Phase
-from dpforest_duckdb.recipes.adaptation import uses_strongest, with_misclassified
+from dpforest_duckdb.recipes.adaptation import with_misclassified
 from dpforest_duckdb.recipes.strongest_query import STRONGEST
 from dpforest_duckdb.training.context import RunContext
 from dpforest_duckdb.training.preliminary.step import Step, asks, in_most_cells
@@ -12,13 +12,11 @@ from dpforest_duckdb.training.reading import Reader
 
 
 def _adapt(reader: Reader, context: RunContext) -> RunContext:
-    """The context with what follows from that number."""
+    """The context with what follows from that number of rows."""
     found, request, accountant = context.counted, context.counted.unsized, context.accountant
     private = reader.tables(coarse(request.domain))
     noise, k = context.randomness.noise, request.rows_per_unit
     wrong = misclassified(private, accountant.spend(STRONGEST), k, noise)
-    if not uses_strongest(found, wrong):
-        return context
     return context.after(with_misclassified(found, wrong))
 
 

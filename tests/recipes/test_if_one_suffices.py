@@ -1,0 +1,138 @@
+"""The recipe that takes the place of boosting if one attribute classifies nearly all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import duckdb
+import numpy as np
+import pytest
+
+from dpforest_duckdb import Forest
+from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.types import DOUBLE, VARCHAR
+from dpforest_duckdb.privacy.amounts import NANO, atto_delta
+from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP
+from dpforest_duckdb.privacy.noise import laplace_deviation
+from dpforest_duckdb.privacy.plan import ROW_COUNTS
+from dpforest_duckdb.recipes import adaptation
+from dpforest_duckdb.recipes.bounds_queries import with_windows
+from dpforest_duckdb.recipes.ours.auto import AUTO, BOOSTED_OR_LOG_ODDS
+from dpforest_duckdb.recipes.strongest_query import STRONGEST, clear_cost
+from dpforest_duckdb.request import Request
+
+BOTH = np.array([6_000, 4_000])  # the rows of each class
+DELTAS = [0, atto_delta(1e-5)]
+
+
+def asked(delta: int = 0, epsilon: int = NANO, k: int = 1) -> Request:
+    """A request for six numbers and two classes."""
+    made = tuple(Attribute(f"a{n}", "numeric", lower=0, upper=1) for n in range(6))
+    domain = Domain(made, "c", ("no", "yes"))
+    domain = domain.bind({**{each.name: DOUBLE for each in made}, "c": VARCHAR})
+    return BOOSTED_OR_LOG_ODDS.request(domain, epsilon, rows_per_unit=k, delta=delta)
+
+
+def counted(request: Request, classes: Integers) -> Request:
+    return replace(request, rows=int(classes.sum()), histogram=tuple(classes.tolist()))
+
+
+@pytest.mark.parametrize("k", [1, 4])
+@pytest.mark.parametrize("delta", DELTAS)
+def test_the_noise_is_a_tenth_of_the_rows_outside_the_most_frequent_class(
+    k: int, delta: int
+) -> None:
+    cost = clear_cost(counted(asked(delta, k=k), BOTH))
+    assert laplace_deviation(cost, k) == pytest.approx(400, rel=0.01)
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+def test_it_is_not_asked_if_that_costs_more_than_a_sixteenth(delta: int) -> None:
+    """Of ε, or of μ² with a δ; the rows are as few as that allows, and one fewer."""
+    request = asked(delta)
+    most = request.measure.pure_epsilon(request.allowed(request.measure) // 16)
+    least = int(np.ceil(10 * np.sqrt(2) * NANO / most))
+    assert 0 < clear_cost(counted(request, np.array([least, least]))) <= most
+    assert clear_cost(counted(request, np.array([least - 1, least]))) == 0
+    assert clear_cost(counted(request, np.array([9_000, 0]))) == 0
+    assert clear_cost(counted(request, np.array([9_000, -9_000]))) == 0
+
+
+def test_it_costs_at_least_a_thousandth_of_epsilon() -> None:
+    assert clear_cost(counted(asked(), BOTH * 10**9)) == NANO // 1000
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize(
+    ("wrong", "then"), [(-900, "log-odds"), (399, "log-odds"), (400, "boosted")]
+)
+def test_log_odds_follows_if_a_tenth_is_left(delta: int, wrong: int, then: str) -> None:
+    found = adaptation.adapted(BOOSTED_OR_LOG_ODDS, asked(delta), BOTH)
+    assert found.unsized.preliminary[-1].purpose == STRONGEST
+    after = adaptation.with_misclassified(found, wrong)
+    assert after.recipe.name == then
+    if then == "boosted":
+        assert after is found
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize("k", [1, 3])
+def test_log_odds_takes_all_that_is_left_of_epsilon(delta: int, k: int) -> None:
+    """The check of bounds costs μ² in boosting with a δ, but ε once log-odds follows."""
+    request = asked(delta, epsilon=2 * NANO, k=k)
+    found = adaptation.adapted(BOOSTED_OR_LOG_ODDS, request, BOTH * 10)
+    after = adaptation.with_misclassified(found, 0)
+    plan, purposes = after.plan, {query.purpose for query in after.plan.queries}
+    assert {*ROW_COUNTS[:1], "bounds", STRONGEST, "tables"} <= purposes
+    assert plan.fits(2 * NANO, 0)
+    assert 2 * NANO - 10 < plan.epsilon <= 2 * NANO
+    assert plan.queries[: len(found.unsized.preliminary)] == found.unsized.preliminary
+
+
+def test_boosting_stays_if_windows_have_cost_mu_squared() -> None:
+    """`log-odds` counts its costs in ε, in which these windows have none."""
+    found = adaptation.adapted(BOOSTED_OR_LOG_ODDS, asked(DELTAS[1]), BOTH)
+    narrowed = with_windows(found.unsized, 1, 6, found.rows, GAUSSIAN_DP)
+    assert narrowed is not None
+    wide = replace(found, unsized=narrowed)
+    assert adaptation.with_misclassified(found, 0).recipe.name == "log-odds"
+    assert adaptation.with_misclassified(wide, 0) is wide
+    pure = adaptation.adapted(BOOSTED_OR_LOG_ODDS, asked(), BOTH)
+    narrowed = with_windows(pure.unsized, 1, 6, pure.rows, PURE_DP)
+    assert narrowed is not None
+    after = adaptation.with_misclassified(replace(pure, unsized=narrowed), 0)
+    assert after.recipe.name == "log-odds"
+    assert after.plan.fits(NANO, 0)
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize("epsilon", [NANO // 1000, NANO, 100 * NANO])
+def test_no_plan_passes_its_budget(epsilon: int, delta: int) -> None:
+    for rows in (-50, 0, 1, 40, 10**4, 10**12):
+        for k in (1, 5):
+            classes = np.array([rows, 2 * rows])
+            found = adaptation.adapted(BOOSTED_OR_LOG_ODDS, asked(delta, epsilon, k), classes)
+            assert found.plan.fits(epsilon, delta)
+            asks = found.plan.query(STRONGEST) is not None
+            for wrong in (-(10**6), 0, rows) if asks else ():
+                assert adaptation.with_misclassified(found, wrong).plan.fits(epsilon, delta)
+
+
+@pytest.mark.parametrize("delta", [0, 1e-5])
+@pytest.mark.parametrize(("label", "then"), [("a", "log-odds"), ("(a + b) % 2", "boosted")])
+def test_a_run_of_the_default_follows_the_figure(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], delta: float,
+    label: str, then: str,
+) -> None:  # fmt: skip
+    con.execute(
+        "CREATE TABLE t AS SELECT i % 2 AS a, i // 2 % 2 AS b, i % 7 / 7 AS x, i % 11 / 11 AS y, "
+        f"'c' || {label} AS c FROM range(4000) AS r(i)"
+    )
+    con.execute("CREATE TABLE made AS SELECT a, b, x, y, c FROM t")
+    numbers = [Attribute(name, "numeric", lower=0, upper=1) for name in "abxy"]
+    domain = Domain(tuple(numbers), "c", ("c0", "c1"))
+    forest = fit(con, "made", domain=domain, epsilon=4, delta=delta, recipe=AUTO.name)
+    assert forest.picked == then
+    assert any(line.startswith(STRONGEST) for line in forest.guarantee.plan)
