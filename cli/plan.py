@@ -225,8 +225,8 @@ def _explain(run: Run, found: list[Branch]) -> None:
     for name, other in dict.fromkeys((b.recipe.name, _if_one_suffices(b)) for b in found):
         if other is not None:
             follows.append(
-                f"if one attribute alone classifies {other.enough} correctly, {other.recipe.name} "
-                f"uses what is left of the budget in place of {name}"
+                f"if {other.when}, {other.recipe.name} follows in place of {name}, with what is "
+                "left of ε"
             )
     asking = [branch for branch in found if branch.recipe.adaptation.asks_strongest]
     if any(plan.query(STRONGEST) for branch in asking for plan in branch.plans):

@@ -106,7 +106,8 @@ def with_misclassified(found: Adapted, wrong: int) -> Adapted:
     """What follows from the noisy number of rows that the strongest attribute classifies wrongly.
 
     That is a request with the number, for the recipe in `if_one_suffices` if there is one. But then
-    nothing follows unless one attribute suffices.
+    nothing follows unless one attribute suffices, all costs so far are in ε, and at least half of ε
+    is left.
     """
     recipe, request = found.recipe, replace(found.unsized, misclassified=wrong)
     other = recipe.adaptation.if_one_suffices
@@ -116,6 +117,8 @@ def with_misclassified(found: Adapted, wrong: int) -> Adapted:
     if not other.suffices(counted) or not _costs_epsilon(request.preliminary):
         return found
     own = _charged(in_own_size(other.recipe, request))
+    if own.epsilon < own.preliminary_cost:
+        return found
     return replace(found, recipe=other.recipe, unsized=replace(own, misclassified=wrong))
 
 

@@ -60,11 +60,11 @@ class IfOneSuffices:
 
     `suffices` decides that from a request whose noisy `misclassified` rows are known. They are the
     answer to the query "strongest", whose `cost` in nano-ε follows from the noisy class counts. If
-    that is 0, the query is not asked. `enough` says in words how many rows suffice.
+    that is 0, the query is not asked. `when` says in words when one suffices.
     """
 
     recipe: Recipe
-    enough: str
+    when: str
     cost: Callable[[Request], int]
     suffices: Callable[[Request], bool]
 

@@ -17,7 +17,7 @@ from dpforest_duckdb.recipes.row_count_queries import preliminary_queries
 from dpforest_duckdb.request import Request
 
 STRONGEST = "strongest"
-CHEAPEST, DEAREST = 1000, 16  # it costs at least ε / CHEAPEST and at most ε / DEAREST, or μ²
+CHEAPEST, DEAREST = 1000, 16  # it costs at least ε / CHEAPEST and at most ε / DEAREST
 CLEAR_FIGURE = 10  # times the noise in the rows outside the most frequent class: `clear_cost`
 
 
@@ -42,12 +42,14 @@ def clear_cost(request: Request) -> int:
     """What the query costs, in nano-ε, for a standard deviation of 1 / CLEAR_FIGURE of the rows
     outside the most frequent class, by their noisy number; at least ε / CHEAPEST.
 
-    0 if that is more than ε / DEAREST or, with a δ, μ² / DEAREST.
+    0 if that is more than ε / DEAREST or, with a δ, more than μ² / DEAREST.
     """
     others = sum(request.histogram) - max(request.histogram)
-    most = request.measure.pure_epsilon(request.allowed(request.measure) // DEAREST)
+    in_measure = request.measure.pure_epsilon(request.allowed(request.measure) // DEAREST)
+    most = min(request.epsilon // DEAREST, in_measure)
     needed = math.ceil(CLEAR_FIGURE * math.sqrt(2) * request.rows_per_unit * NANO / max(others, 1))
-    return max(needed, request.epsilon // CHEAPEST) if needed <= most else 0
+    cost = max(needed, request.epsilon // CHEAPEST)
+    return cost if cost <= most else 0
 
 
 def with_strongest(request: Request, cost: int) -> Request:

@@ -13,7 +13,7 @@ from dpforest_duckdb import Forest
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, VARCHAR
-from dpforest_duckdb.privacy.amounts import NANO, atto_delta
+from dpforest_duckdb.privacy.amounts import ATTO, NANO, atto_delta
 from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP
 from dpforest_duckdb.privacy.noise import laplace_deviation
 from dpforest_duckdb.privacy.plan import ROW_COUNTS
@@ -53,6 +53,7 @@ def test_it_is_not_asked_if_that_costs_more_than_a_sixteenth(delta: int) -> None
     """Of ε, or of μ² with a δ; the rows are as few as that allows, and one fewer."""
     request = asked(delta)
     most = request.measure.pure_epsilon(request.allowed(request.measure) // 16)
+    assert most <= request.epsilon // 16
     least = int(np.ceil(10 * np.sqrt(2) * NANO / most))
     assert 0 < clear_cost(counted(request, np.array([least, least]))) <= most
     assert clear_cost(counted(request, np.array([least - 1, least]))) == 0
@@ -118,6 +119,45 @@ def test_no_plan_passes_its_budget(epsilon: int, delta: int) -> None:
             asks = found.plan.query(STRONGEST) is not None
             for wrong in (-(10**6), 0, rows) if asks else ():
                 assert adaptation.with_misclassified(found, wrong).plan.fits(epsilon, delta)
+
+
+def test_it_costs_at_most_a_sixteenth_of_epsilon_whatever_the_delta() -> None:
+    """A large δ allows far more μ² than this: the part of it can exceed ε."""
+    request = asked(ATTO // 2, epsilon=NANO // 100)
+    in_measure = request.measure.pure_epsilon(request.allowed(request.measure) // 16)
+    assert in_measure > request.epsilon
+    costs = {clear_cost(counted(request, np.array([n, n]))) for n in range(100, 60_000, 100)}
+    assert 0 < max(costs) <= request.epsilon // 16
+
+
+def test_it_is_not_asked_if_a_tiny_delta_allows_less_than_a_thousandth_of_epsilon() -> None:
+    assert clear_cost(counted(asked(1, epsilon=10**6 * NANO), BOTH)) == 0
+
+
+@pytest.mark.parametrize("epsilon", [NANO // 1000, NANO // 30, NANO])
+@pytest.mark.parametrize("delta", [ATTO // 2, ATTO // 10, ATTO // 100])
+def test_a_large_delta_leaves_log_odds_at_least_half_of_epsilon(delta: int, epsilon: int) -> None:
+    """The check of bounds may cost more than that of ε; then boosting stays."""
+    for rows in np.geomspace(10, 10**8, 60).astype(int).tolist():
+        classes = np.array([rows, rows // 3])
+        found = adaptation.adapted(BOOSTED_OR_LOG_ODDS, asked(delta, epsilon), classes)
+        if found.plan.query(STRONGEST) is None:
+            continue
+        after = adaptation.with_misclassified(found, 0)
+        if after.recipe.name == "log-odds":
+            costs = [query.total for query in after.plan.queries if query.purpose == "tables"]
+            assert sum(costs) > epsilon // 10
+        assert after.plan.fits(epsilon, delta)
+        assert min(cost for query in after.plan.queries for cost in query.by_depth) > 0
+
+
+@pytest.mark.parametrize("trees", [5, 6])
+def test_it_is_not_asked_if_fewer_trees_are_requested_than_attributes(trees: int) -> None:
+    """`log-odds` would not know the number of trees that were requested."""
+    request = AUTO.request(asked().domain, NANO, trees=trees)
+    found = adaptation.adapted(AUTO, request, BOTH * 100)
+    assert found.recipe.name == "boosted"
+    assert (found.plan.query(STRONGEST) is None) == (trees < 6)
 
 
 @pytest.mark.parametrize("delta", [0, 1e-5])

@@ -13,9 +13,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from dpforest_duckdb.recipes.ours.auto_rules import (
+    all_trees_wanted,
     boosting_pays,
     careful,
     little_is_unexplained,
@@ -40,23 +42,31 @@ from dpforest_duckdb.recipes.recipe import Adaptation, IfOneSuffices, Recipe
 from dpforest_duckdb.recipes.strongest_query import clear_cost, strongest_cost
 from dpforest_duckdb.request import Request
 
-MEANS_OR_LOG_ODDS = replace(
+
+def _followed_by_log_odds(
+    recipe: Recipe,
+    when: str,
+    *,
+    cost: Callable[[Request], int],
+    suffices: Callable[[Request], bool],
+) -> Recipe:
+    """The recipe, and `log-odds` in its place if one attribute suffices."""
+    other = IfOneSuffices(LOG_ODDS, when, cost, suffices)
+    return replace(recipe, adaptation=replace(recipe.adaptation, if_one_suffices=other))
+
+
+MEANS_OR_LOG_ODDS = _followed_by_log_odds(
     CLASS_MEANS,
-    adaptation=replace(
-        CLASS_MEANS.adaptation,
-        if_one_suffices=IfOneSuffices(
-            LOG_ODDS, "more than half of all rows", strongest_cost, most_are_classified
-        ),
-    ),
+    "one attribute alone classifies more than half of all rows correctly",
+    cost=strongest_cost,
+    suffices=most_are_classified,
 )
-BOOSTED_OR_LOG_ODDS = replace(
+BOOSTED_OR_LOG_ODDS = _followed_by_log_odds(
     BOOSTED,
-    adaptation=replace(
-        BOOSTED.adaptation,
-        if_one_suffices=IfOneSuffices(
-            LOG_ODDS, "nearly all rows", clear_cost, little_is_unexplained
-        ),
-    ),
+    "one attribute alone classifies fewer rows wrongly than a tenth of those outside the most "
+    "frequent class",
+    cost=clear_cost,
+    suffices=little_is_unexplained,
 )
 
 
@@ -67,7 +77,9 @@ def pick(request: Request) -> Recipe:
     if differ and (together or sums_use_all(counted)) and roots_see_enough(request):
         return ROOTED_TABLES
     if boosting_pays(counted):
-        return TREE_BESIDE_SUMS if one_tree_shows_all(counted) else BOOSTED_OR_LOG_ODDS
+        if one_tree_shows_all(counted):
+            return TREE_BESIDE_SUMS
+        return BOOSTED_OR_LOG_ODDS if all_trees_wanted(counted) else BOOSTED
     if tree_pays(counted):
         return TREE_BESIDE_SUMS
     if releases_no_table(counted):
@@ -84,6 +96,7 @@ AUTO = replace(
     adaptation=Adaptation(
         successor=pick,
         successors=(
+            BOOSTED,
             BOOSTED_OR_LOG_ODDS,
             TREE_BESIDE_SUMS,
             ROOTED_TABLES,

@@ -225,11 +225,16 @@ def means_fit(request: Request) -> bool:
     attributes = request.domain.attributes
     if classes_in(request) < MANY_CLASSES or not mostly_numeric(request):
         return False
-    if request.trees < len(attributes) or not strongest_is_cheap(request):
+    if not all_trees_wanted(request) or not strongest_is_cheap(request):
         return False
     sizes = [size for each in attributes for size in positions.blocks(each)]
     sure = careful(request.rows, request)
     return max(sizes, default=1) == 1 and above_noise(len(sizes), sure)
+
+
+def all_trees_wanted(request: Request) -> bool:
+    """Whether no fewer trees are requested than there are attributes."""
+    return request.trees >= len(request.domain.attributes)
 
 
 def noise_of_products(learner: Learner, plan: Plan, request: Request) -> float:

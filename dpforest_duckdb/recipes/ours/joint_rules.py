@@ -18,6 +18,7 @@ from dpforest_duckdb.recipes.ours.auto_rules import (
     FEWEST,
     MOST,
     above_noise,
+    all_trees_wanted,
     careful,
     classes_in,
     draw_percent,
@@ -36,14 +37,14 @@ def releases_all_tables(request: Request) -> bool:
     Never if fewer trees are requested than there are attributes. The request should have a careful
     number of rows.
     """
-    return _every(request) and joint_tables_fit(request)
+    return all_trees_wanted(request) and joint_tables_fit(request)
 
 
 def releases_no_table(request: Request) -> bool:
     """Whether there are too few rows for the table of any attribute. Never if fewer trees are
     requested than there are attributes.
     """
-    return _every(request) and out_of_reach(request)
+    return all_trees_wanted(request) and out_of_reach(request)
 
 
 def sums_use_all(request: Request) -> bool:
@@ -53,13 +54,9 @@ def sums_use_all(request: Request) -> bool:
     there are attributes. The request should have a careful number of rows.
     """
     attributes = request.domain.attributes
-    if not _every(request) or not all(_shown(each, MOST // 2) for each in attributes):
+    if not all_trees_wanted(request) or not all(_shown(each, MOST // 2) for each in attributes):
         return False
     return _shown_together(request) == tables_wanted(request) == len(attributes)
-
-
-def _every(request: Request) -> bool:
-    return request.trees == len(request.domain.attributes)
 
 
 def out_of_reach(request: Request) -> bool:
