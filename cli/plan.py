@@ -226,7 +226,7 @@ def _explain(run: Run, found: list[Branch]) -> None:
         if other is not None:
             follows.append(
                 f"if {other.when}, {other.recipe.name} follows in place of {name}, with what is "
-                "left of ε"
+                f"left of ε{' and without δ' if run.delta else ''}"
             )
     asking = [branch for branch in found if branch.recipe.adaptation.asks_strongest]
     if any(plan.query(STRONGEST) for branch in asking for plan in branch.plans):

@@ -93,13 +93,14 @@ def test_log_odds_takes_all_that_is_left_of_epsilon(delta: int, k: int) -> None:
 
 
 def test_boosting_stays_if_windows_have_cost_mu_squared() -> None:
-    """`log-odds` counts its costs in ε, in which these windows have none."""
-    found = adaptation.adapted(BOOSTED_OR_LOG_ODDS, asked(DELTAS[1]), BOTH)
-    narrowed = with_windows(found.unsized, 1, 6, found.rows, GAUSSIAN_DP)
-    assert narrowed is not None
-    wide = replace(found, unsized=narrowed)
-    assert adaptation.with_misclassified(found, 0).recipe.name == "log-odds"
-    assert adaptation.with_misclassified(wide, 0) is wide
+    """However little of it: `log-odds` counts its costs in ε, in which these windows have none."""
+    for classes in (BOTH, BOTH * 10**7):
+        found = adaptation.adapted(BOOSTED_OR_LOG_ODDS, asked(DELTAS[1]), classes)
+        narrowed = with_windows(found.unsized, 1, 6, found.rows, GAUSSIAN_DP)
+        assert narrowed is not None
+        wide = replace(found, unsized=narrowed)
+        assert adaptation.with_misclassified(found, 0).recipe.name == "log-odds"
+        assert adaptation.with_misclassified(wide, 0) is wide
     pure = adaptation.adapted(BOOSTED_OR_LOG_ODDS, asked(), BOTH)
     narrowed = with_windows(pure.unsized, 1, 6, pure.rows, PURE_DP)
     assert narrowed is not None
