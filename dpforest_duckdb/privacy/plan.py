@@ -133,7 +133,12 @@ class Plan:
         return requested if self.uses_delta else max(self.epsilon, requested)
 
     def fits(self, epsilon: int, delta: int) -> bool:
-        """Whether ε (nano) and δ (atto) cover the whole plan."""
+        """Whether ε (nano) and δ (atto) cover the whole plan.
+
+        Never if a cost is negative, because that would make room for others.
+        """
+        if any(cost < 0 for query in self.queries for cost in query.by_depth):
+            return False
         return self.measure.spent(self) <= self.measure.allowed(epsilon, delta)
 
     def query(self, purpose: str) -> PlannedQuery | None:

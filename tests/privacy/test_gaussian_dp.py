@@ -148,6 +148,14 @@ def test_a_plan_in_squared_mu_fits_where_it_is_paid_for() -> None:
     assert Plan((PlannedQuery("leaf", "m", (NANO,)),)).fits(NANO, 0)
 
 
+def test_a_plan_with_a_negative_cost_never_fits() -> None:
+    """It would hide that another query costs more than there is."""
+    split, leaf = PlannedQuery("split", "m", (3 * NANO,)), PlannedQuery("leaf", "m", (-2 * NANO,))
+    assert Plan((split, leaf)).epsilon == NANO
+    assert not Plan((split, leaf)).fits(NANO, 0)
+    assert not Plan((split, leaf)).fits(NANO, DELTA)
+
+
 def test_costs_in_squared_mu_are_shown_as_such() -> None:
     assert (
         str(PlannedQuery("sweep", "m", (ATTO // 3,), 4, GAUSSIAN_DP))
