@@ -67,9 +67,9 @@ def test_it_costs_at_least_a_thousandth_of_epsilon() -> None:
 
 @pytest.mark.parametrize("delta", DELTAS)
 @pytest.mark.parametrize(
-    ("wrong", "then"), [(-900, "log-odds"), (399, "log-odds"), (400, "boosted")]
+    ("wrong", "then"), [(-900, "log-odds"), (199, "log-odds"), (200, "boosted")]
 )
-def test_log_odds_follows_if_a_tenth_is_left(delta: int, wrong: int, then: str) -> None:
+def test_log_odds_follows_if_little_is_left(delta: int, wrong: int, then: str) -> None:
     found = adaptation.adapted(BOOSTED_OR_LOG_ODDS, asked(delta), BOTH)
     assert found.unsized.preliminary[-1].purpose == STRONGEST
     after = adaptation.with_misclassified(found, wrong)

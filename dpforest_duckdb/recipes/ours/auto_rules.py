@@ -35,7 +35,7 @@ MOST_RATED = 2**12  # trees times classes whose sums rows rate: more make a stat
 MANY_CLASSES = 6
 # of the rows outside the most frequent class: if one attribute leaves fewer of them unexplained,
 # its table is better than boosting, whose steps have a limit
-LITTLE = 0.1
+LITTLE = 0.05
 
 
 def strength(request: Request) -> float:
