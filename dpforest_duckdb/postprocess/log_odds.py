@@ -199,6 +199,28 @@ def weighted_sum(found: Evidence, weights: Sequence[float]) -> Sum:
     return Sum(start, [slope * values for values in added], slope * spread)
 
 
+def overlap_weight(found: Evidence) -> float:
+    """1 / √m for m attributes that say the same amount about the class.
+
+    If they were independent given the class, the weight of their sum should be 1; if all of them
+    said the same, 1/m. Nothing released tells which, so it is the geometric mean of both. If
+    attributes say different amounts, m = (Σ I)² / Σ I², where I is the mutual information of an
+    attribute and the class.
+    """
+    said = np.array([_information(*each) for each in zip(found.shares, found.weight, strict=True)])
+    squares = float((said**2).sum())
+    return math.sqrt(squares) / float(said.sum()) if squares > 0 else 1.0
+
+
+def _information(shares: Floats, weight: Floats) -> float:
+    """The mutual information, in nats, of the class and an attribute with these shares
+    `[value, class]` and parts of all rows `weight[value]`.
+    """
+    parts, classes = weight[:, None] * shares, weight @ shares
+    ratio = np.maximum(shares, TINY) / np.maximum(classes, TINY)
+    return max(float((parts * np.log(ratio)).sum()), 0.0)
+
+
 def sums(found: Evidence) -> list[Sum]:
     """The plain sum, and the log-odds of the attribute that classifies the most rows correctly."""
     trees = len(found.added)
@@ -297,13 +319,17 @@ def _calibrated(found: Evidence, joint: Integers | None, request: Request, plan:
     return fitted_sum(found, joint, float(noise_scale(query.by_depth[0], request.rows_per_unit)))
 
 
-def log_odds(grown: Grown, request: Request, plan: Plan, factor: float = 1.0) -> list[Tree]:
+def log_odds(
+    grown: Grown, request: Request, plan: Plan, *, overlapping: bool = False
+) -> list[Tree]:
     """The trees with log-odds as votes, after a tree without a split that votes for all rows.
 
-    `factor`, at most 1, multiplies what attributes add to the log-odds of all rows.
+    If attributes are `overlapping`, what they add to the log-odds of all rows is multiplied by
+    `overlap_weight`.
     """
     rows, trees = _divided(grown.trees)
     found = _evidence(rows, trees, request, plan)
+    factor = overlap_weight(found) if overlapping else 1.0
     if len(found.prior) == 2:
         total, of_all = _calibrated(found, grown.joint, request, plan), np.log(found.prior)
         shift = total.start - (of_all[1] - of_all[0])

@@ -21,6 +21,7 @@ from dpforest_duckdb.postprocess.log_odds import (
     evidence,
     fitted_sum,
     minimum_variance_total,
+    overlap_weight,
     sums,
 )
 from dpforest_duckdb.postprocess.noisy_shares import noisy_shares
@@ -64,6 +65,34 @@ def repeated(times: int) -> Evidence:
 
 def log_odds(total: object, value: int) -> float:
     return total.start + sum(float(own[value]) for own in total.added)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("times", [1, 4, 9])
+def test_m_equal_attributes_have_a_weight_of_one_over_the_root_of_m(times: int) -> None:
+    assert overlap_weight(repeated(times)) == pytest.approx(1 / math.sqrt(times))
+
+
+def test_attributes_that_say_nothing_do_not_change_the_weight() -> None:
+    found, nothing = repeated(4), np.full((2, 2), 0.5)
+    beside = Evidence(
+        [*found.added, np.zeros((2, 2))],
+        [*found.shares, nothing],
+        [*found.weight, found.weight[0]],
+        found.prior,
+    )
+    assert overlap_weight(beside) == pytest.approx(0.5)
+    alone = Evidence([np.zeros((2, 2))], [nothing], [found.weight[0]], found.prior)
+    assert overlap_weight(alone) == 1
+    assert overlap_weight(Evidence([], [], [], found.prior)) == 1
+
+
+def test_the_weight_follows_from_mutual_information() -> None:
+    """Two attributes, of which one says nearly all: their weight is √(I² + J²) / (I + J)."""
+    strong, weak = np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([[0.6, 0.4], [0.4, 0.6]])
+    half = np.array([0.5, 0.5])
+    found = Evidence([np.log(2 * strong), np.log(2 * weak)], [strong, weak], [half, half], half)
+    said = [1 + p * math.log2(p) + (1 - p) * math.log2(1 - p) for p in (0.9, 0.6)]
+    assert overlap_weight(found) == pytest.approx(math.hypot(*said) / sum(said))
 
 
 def test_a_histogram_of_sums_corrects_for_correlated_attributes() -> None:

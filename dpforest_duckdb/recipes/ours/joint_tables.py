@@ -9,12 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.engine.base import MIXTURE_PARTS
 from dpforest_duckdb.learners import joint_tables as learner
-from dpforest_duckdb.learners.rooted_tables import DAMPED
 from dpforest_duckdb.postprocess.log_odds import log_odds
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
-from dpforest_duckdb.recipes.ours.auto_rules import with_histogram
+from dpforest_duckdb.recipes.ours.auto_rules import classes_in, with_histogram
 from dpforest_duckdb.recipes.ours.joint_rules import COARSEST, joint_bins, out_of_reach
 from dpforest_duckdb.recipes.recipe import Adaptation, recipe_of_tables
 from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
@@ -37,11 +35,10 @@ def adapt(histogram: Integers, request: Request) -> Request:
 
 
 def finish(grown: Grown, request: Request, plan: Plan) -> list[Tree]:
-    """Log-odds. What attributes add to those of two classes is multiplied by the middle one of the
-    weights that `rooted_tables` tries, as correlated attributes make sums overconfident.
+    """Log-odds. With two classes, sums of all attributes are overconfident, because some repeat
+    others.
     """
-    two = len(request.domain.classes) == 2
-    return log_odds(grown, request, plan, DAMPED / MIXTURE_PARTS if two else 1.0)
+    return log_odds(grown, request, plan, overlapping=classes_in(request) == 2)
 
 
 JOINT_TABLES = recipe_of_tables(
