@@ -200,16 +200,18 @@ def weighted_sum(found: Evidence, weights: Sequence[float]) -> Sum:
 
 
 def overlap_weight(found: Evidence) -> float:
-    """1 / √m for m attributes that say the same amount about the class.
+    """A weight for the sum of attributes that may say the same: 1 / (1 + r), with r what all but
+    the strongest say about the class, in parts of the entropy of its shares.
 
-    If they were independent given the class, the weight of their sum should be 1; if all of them
-    said the same, 1/m. Nothing released tells which, so it is the geometric mean of both. If
-    attributes say different amounts, m = (Σ I)² / Σ I², where I is the mutual information of an
-    attribute and the class.
+    If m sums of evidence have the same variance and the correlation ρ within a class, the weight
+    that makes their sum a linear discriminant is 1 / (1 + (m - 1) ρ). Released tables do not show
+    ρ. But attributes that each say all repeat each other, and those that say little need not. So ρ
+    is taken to be the part of the entropy that an attribute explains: their mutual information.
     """
-    said = np.array([_information(*each) for each in zip(found.shares, found.weight, strict=True)])
-    squares = float((said**2).sum())
-    return math.sqrt(squares) / float(said.sum()) if squares > 0 else 1.0
+    said = [_information(*each) for each in zip(found.shares, found.weight, strict=True)]
+    entropy = -float(found.prior @ np.log(np.maximum(found.prior, TINY)))
+    others = sum(said) - max(said, default=0.0)
+    return 1 / (1 + others / max(entropy, TINY))
 
 
 def _information(shares: Floats, weight: Floats) -> float:
@@ -324,27 +326,25 @@ def log_odds(
 ) -> list[Tree]:
     """The trees with log-odds as votes, after a tree without a split that votes for all rows.
 
-    If attributes are `overlapping`, what they add to the log-odds of all rows is multiplied by
-    `overlap_weight`.
+    If attributes are `overlapping`, all log-odds are multiplied by `overlap_weight`. Predictions
+    stay the same, but for rounding.
     """
     rows, trees = _divided(grown.trees)
     found = _evidence(rows, trees, request, plan)
-    factor = overlap_weight(found) if overlapping else 1.0
+    weight = overlap_weight(found) if overlapping else 1.0
     if len(found.prior) == 2:
-        total, of_all = _calibrated(found, grown.joint, request, plan), np.log(found.prior)
-        shift = total.start - (of_all[1] - of_all[0])
-        start = of_two(of_all[1:] - of_all[0] + factor * shift)[0]
-        added = [factor * of_two(odds) for odds in total.added]
+        total = _calibrated(found, grown.joint, request, plan)
+        start, added = of_two(np.array([total.start]))[0], [of_two(odds) for odds in total.added]
     else:
-        start, added = np.log(found.prior), [factor * odds for odds in found.added]
-    first = intercept(start, request, plan)
+        start, added = np.log(found.prior), found.added
+    first = intercept(weight * start, request, plan)
     nothing = np.zeros((1, len(found.prior)), dtype=np.int64)
     return [
         replace(rows[0], votes=first.votes) if rows else first,
         *(
             replace(
                 _with_root(tree, request),
-                votes=np.concatenate([nothing, integer_votes(odds)]),
+                votes=np.concatenate([nothing, integer_votes(weight * odds)]),
             )
             for tree, odds in zip(trees, added, strict=True)
         ),

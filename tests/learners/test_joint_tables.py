@@ -212,6 +212,33 @@ def test_every_attribute_has_its_tree_behind_the_rows(
     assert right > 0.78
 
 
+@pytest.mark.parametrize("classes", [2, 3])
+def test_sums_of_two_classes_are_less_sure_where_attributes_repeat_each_other(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], classes: int
+) -> None:
+    """Three attributes that equal the class: each should count a third, but only with two classes.
+
+    A value that decides the class has log-odds far above 1 at 3,000 rows.
+    """
+    con.execute(
+        f"CREATE TABLE t AS SELECT 'k' || i % {classes} AS k, 'v' || i % {classes} AS c0, "
+        f"'v' || i % {classes} AS c1, 'v' || i % {classes} AS c2 FROM range(3000) AS r(i)"
+    )
+    values = tuple(f"v{n}" for n in range(classes))
+    made = tuple(Attribute(f"c{n}", "categorical", values, nullable=False) for n in range(3))
+    domain = Domain(made, "k", tuple(f"k{n}" for n in range(classes)))
+    together = fit(con, "t", domain=domain, recipe="joint-tables", epsilon=1, seed=0)
+    alone = fit(
+        con, "t", domain=domain.without(["c1", "c2"]), recipe="joint-tables", epsilon=1, seed=0
+    )
+    strongest = [
+        max(float(np.ptp(tree.votes, axis=1).max()) for tree in forest.trees)
+        for forest in (together, alone)
+    ]
+    ratio = strongest[0] / strongest[1]
+    assert (0.2 < ratio < 0.45) if classes == 2 else (ratio > 0.6)
+
+
 def test_the_default_releases_all_tables_and_with_more_rows_below_roots(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
 ) -> None:

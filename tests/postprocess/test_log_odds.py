@@ -67,32 +67,39 @@ def log_odds(total: object, value: int) -> float:
     return total.start + sum(float(own[value]) for own in total.added)  # type: ignore[attr-defined]
 
 
+def _information(right: float) -> float:
+    """What an attribute says that is right so often, of two equally frequent classes, in bits."""
+    return 1 + right * math.log2(right) + (1 - right) * math.log2(1 - right)
+
+
 @pytest.mark.parametrize("times", [1, 4, 9])
-def test_m_equal_attributes_have_a_weight_of_one_over_the_root_of_m(times: int) -> None:
-    assert overlap_weight(repeated(times)) == pytest.approx(1 / math.sqrt(times))
+def test_the_weight_falls_with_what_all_but_the_strongest_attribute_say(times: int) -> None:
+    """Each of m attributes is right in .8 of all rows, and the entropy of the classes is one bit."""
+    expected = 1 / (1 + (times - 1) * _information(0.8))
+    assert overlap_weight(repeated(times)) == pytest.approx(expected)
 
 
-def test_attributes_that_say_nothing_do_not_change_the_weight() -> None:
-    found, nothing = repeated(4), np.full((2, 2), 0.5)
-    beside = Evidence(
-        [*found.added, np.zeros((2, 2))],
-        [*found.shares, nothing],
-        [*found.weight, found.weight[0]],
-        found.prior,
-    )
-    assert overlap_weight(beside) == pytest.approx(0.5)
-    alone = Evidence([np.zeros((2, 2))], [nothing], [found.weight[0]], found.prior)
-    assert overlap_weight(alone) == 1
-    assert overlap_weight(Evidence([], [], [], found.prior)) == 1
-
-
-def test_the_weight_follows_from_mutual_information() -> None:
-    """Two attributes, of which one says nearly all: their weight is √(I² + J²) / (I + J)."""
-    strong, weak = np.array([[0.9, 0.1], [0.1, 0.9]]), np.array([[0.6, 0.4], [0.4, 0.6]])
+def test_the_strongest_attribute_does_not_lower_the_weight() -> None:
     half = np.array([0.5, 0.5])
-    found = Evidence([np.log(2 * strong), np.log(2 * weak)], [strong, weak], [half, half], half)
-    said = [1 + p * math.log2(p) + (1 - p) * math.log2(1 - p) for p in (0.9, 0.6)]
-    assert overlap_weight(found) == pytest.approx(math.hypot(*said) / sum(said))
+    shares = [np.array([[p, 1 - p], [1 - p, p]]) for p in (0.6, 0.97, 0.5)]
+    found = Evidence([np.log(2 * each) for each in shares], shares, [half] * 3, half)
+    assert overlap_weight(found) == pytest.approx(1 / (1 + _information(0.6)))
+
+
+def test_copies_that_say_all_have_the_weight_of_one() -> None:
+    half, sure = np.array([0.5, 0.5]), np.eye(2) * (1 - 2e-12) + 1e-12
+    found = Evidence([np.log(2 * sure)] * 5, [sure] * 5, [half] * 5, half)
+    assert overlap_weight(found) == pytest.approx(1 / 5)
+
+
+def test_the_weight_is_one_where_nothing_is_said() -> None:
+    half = np.array([0.5, 0.5])
+    assert overlap_weight(Evidence([], [], [], half)) == 1
+    nothing = Evidence([np.zeros((2, 2))] * 3, [np.full((2, 2), 0.5)] * 3, [half] * 3, half)
+    assert overlap_weight(nothing) == 1
+    one_class = np.array([1.0, 0.0])
+    certain = Evidence([np.zeros((2, 2))], [np.tile(one_class, (2, 1))], [half], one_class)
+    assert overlap_weight(certain) == 1
 
 
 def test_a_histogram_of_sums_corrects_for_correlated_attributes() -> None:

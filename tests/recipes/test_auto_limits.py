@@ -100,27 +100,6 @@ def test_class_means_are_for_six_classes_or_more(classes: int) -> None:
     assert auto_rules.means_fit(asked(2_000, 1, classes=classes)) == (classes >= 6)
 
 
-@pytest.mark.parametrize(
-    ("rows", "recipe", "fitted"),
-    [(400, "joint-tables", False), (550, "log-odds", True), (900, "log-odds", True)],
-)
-def test_sums_of_all_categories_are_fitted_as_soon_as_rows_allow_it(
-    rows: int, recipe: str, fitted: bool
-) -> None:
-    """Two classes, and 24 attributes of two values; the noisy rows are more than the careful."""
-    made = replace(asked(rows, 1), trees=24)
-    made = replace(made, domain=replace(made.domain, attributes=_yes_or_no(24)))
-    assert joint_rules.releases_all_tables(auto_rules.careful(rows, made))
-    picked = pick(made)
-    assert picked.name == recipe
-    assert picked.adaptation.size is not None
-    found = picked.adaptation.size(np.array([rows // 2, rows // 2]), made)
-    assert found.trees == 24
-    assert log_odds.sums_are_fitted(found) == fitted
-    several = replace(made, domain=replace(made.domain, classes=("a", "b", "c")))
-    assert pick(several).name == "joint-tables", "sums of several classes are not fitted"
-
-
 def _yes_or_no(attributes: int) -> tuple[Attribute, ...]:
     return tuple(
         Attribute(f"b{n}", "categorical", ("n", "y"), nullable=False) for n in range(attributes)

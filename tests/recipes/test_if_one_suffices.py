@@ -1,4 +1,4 @@
-"""The recipe that takes the place of boosting if one attribute classifies nearly all rows."""
+"""The recipe that takes the place of others if one attribute classifies nearly all rows."""
 
 from __future__ import annotations
 
@@ -159,6 +159,24 @@ def test_it_is_not_asked_if_fewer_trees_are_requested_than_attributes(trees: int
     found = adaptation.adapted(AUTO, request, BOTH * 100)
     assert found.recipe.name == "boosted"
     assert (found.plan.query(STRONGEST) is None) == (trees < 6)
+
+
+@pytest.mark.parametrize(
+    ("label", "then"), [("least(i % 3, 1 + i % 2)", "tree-beside-sums"), ("i % 3", "log-odds")]
+)
+def test_a_run_of_three_classes_follows_the_figure_too(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], label: str, then: str
+) -> None:
+    """A number that equals the class, and one that tells it only together with another."""
+    con.execute(
+        "CREATE TABLE made AS SELECT i % 3 AS a, i % 2 AS b, i % 7 / 7 AS x, i % 11 / 11 AS y, "
+        f"'c' || {label} AS c FROM range(2000) AS r(i)"
+    )
+    numbers = [Attribute(name, "numeric", lower=0, upper=2) for name in "abxy"]
+    domain = Domain(tuple(numbers), "c", ("c0", "c1", "c2"))
+    forest = fit(con, "made", domain=domain, epsilon=1, recipe=AUTO.name)
+    assert forest.picked == then
+    assert any(line.startswith(STRONGEST) for line in forest.guarantee.plan)
 
 
 @pytest.mark.parametrize("delta", [0, 1e-5])

@@ -5,8 +5,7 @@
 - a greedy tree beside sums of log-odds, for several classes and mostly numeric attributes, where
   boosting does not pay yet; and in place of boosting, for two attributes and two classes;
 - joint tables, if all attributes fit into one release, below the values of a root where rows allow
-  more than that; before boosting, if roots are in a quarter of all pairs of attributes; but
-  log-odds of all attributes where their sums of two classes can be fitted;
+  more than that; before boosting, if roots are in a quarter of all pairs of attributes;
 - class means of all attributes, for many classes and mostly numeric attributes, of which none
   alone classifies most rows;
 - log-odds of the most informative attributes otherwise.
@@ -36,7 +35,7 @@ from dpforest_duckdb.recipes.ours.joint_rules import (
     sums_use_all,
 )
 from dpforest_duckdb.recipes.ours.joint_tables import JOINT_TABLES
-from dpforest_duckdb.recipes.ours.log_odds import LOG_ODDS, LOG_ODDS_OF_ALL, sums_are_fitted
+from dpforest_duckdb.recipes.ours.log_odds import LOG_ODDS
 from dpforest_duckdb.recipes.ours.rooted_tables import ROOTED_TABLES, roots_see_enough
 from dpforest_duckdb.recipes.ours.tree_beside_sums import TREE_BESIDE_SUMS
 from dpforest_duckdb.recipes.recipe import Adaptation, IfOneSuffices, Recipe
@@ -62,12 +61,13 @@ MEANS_OR_LOG_ODDS = _followed_by_log_odds(
     cost=strongest_cost,
     suffices=most_are_classified,
 )
-BOOSTED_OR_LOG_ODDS = _followed_by_log_odds(
-    BOOSTED,
+NEARLY_ALL = (
     "one attribute alone classifies fewer rows wrongly than a twentieth of those outside the most "
-    "frequent class",
-    cost=clear_cost,
-    suffices=little_is_unexplained,
+    "frequent class"
+)
+BOOSTED_OR_LOG_ODDS, TREE_OR_LOG_ODDS = (
+    _followed_by_log_odds(recipe, NEARLY_ALL, cost=clear_cost, suffices=little_is_unexplained)
+    for recipe in (BOOSTED, TREE_BESIDE_SUMS)
 )
 
 
@@ -82,13 +82,11 @@ def pick(request: Request) -> Recipe:
             return TREE_BESIDE_SUMS
         return BOOSTED_OR_LOG_ODDS if all_trees_wanted(counted) else BOOSTED
     if tree_pays(counted):
-        return TREE_BESIDE_SUMS
+        return TREE_OR_LOG_ODDS if all_trees_wanted(counted) else TREE_BESIDE_SUMS
     if releases_no_table(counted):
         return JOINT_TABLES
-    if together and differ:
-        return ROOTED_TABLES
     if together:
-        return LOG_ODDS_OF_ALL if sums_are_fitted(counted) else JOINT_TABLES
+        return ROOTED_TABLES if differ else JOINT_TABLES
     return MEANS_OR_LOG_ODDS if means_fit(counted) else LOG_ODDS
 
 
@@ -102,11 +100,11 @@ AUTO = replace(
             BOOSTED,
             BOOSTED_OR_LOG_ODDS,
             TREE_BESIDE_SUMS,
+            TREE_OR_LOG_ODDS,
             ROOTED_TABLES,
             JOINT_TABLES,
             MEANS_OR_LOG_ODDS,
             LOG_ODDS,
-            LOG_ODDS_OF_ALL,
         ),
     ),
 )

@@ -109,19 +109,10 @@ def finish(grown: Grown, request: Request, plan: Plan) -> list[Tree]:
 def adapt(histogram: Integers, request: Request) -> Request:
     """Trees and bins by strength, from noisy class counts of all rows, minus CAUTION deviations."""
     seen = with_histogram(histogram, request)
-    return _sized(seen, min(request.trees, tables_wanted(seen)))
-
-
-def adapt_to_all(histogram: Integers, request: Request) -> Request:
-    """A tree for every attribute, and bins by strength."""
-    return _sized(with_histogram(histogram, request), len(request.domain.attributes))
-
-
-def _sized(seen: Request, trees: int) -> Request:
-    """The request with so many trees, and bins by strength."""
-    bins = 2 * round(constants.TABLES / 2 * strength(seen) / trees / math.sqrt(classes_in(seen)))
+    trees = min(request.trees, tables_wanted(seen))
+    bins = 2 * round(constants.TABLES / 2 * strength(seen) / trees / math.sqrt(classes_in(request)))
     bins = min(max(bins, FEWEST), MOST)
-    return replace(seen, trees=trees, depth=1, domain=seen.domain.recut(bins))
+    return replace(seen, trees=trees, depth=1, domain=request.domain.recut(bins))
 
 
 LOG_ODDS = recipe_of_tables(
@@ -140,6 +131,3 @@ LOG_ODDS = recipe_of_tables(
     ),
     finish=finish,
 )
-
-# for `auto`: nothing is spent on draws
-LOG_ODDS_OF_ALL = replace(LOG_ODDS, adaptation=replace(LOG_ODDS.adaptation, size=adapt_to_all))
