@@ -221,13 +221,12 @@ def _explain(run: Run, found: list[Branch]) -> None:
             "bounds: if public bounds look far too wide, narrower ones are estimated. This takes "
             "up to half of what is left of the budget by then from the other queries."
         )
-    follows = []
-    for name, other in dict.fromkeys((b.recipe.name, _if_one_suffices(b)) for b in found):
-        if other is not None:
-            follows.append(
-                f"if {other.when}, {other.recipe.name} follows in place of {name}, with what is "
-                f"left of ε{' and without δ' if run.delta else ''}"
-            )
+    without = " and without δ" if run.delta else ""
+    follows = [
+        f"if {when}, {other} follows in place of {' or '.join(names)}, with what is left of "
+        f"ε{without}"
+        for (when, other), names in _followed(found).items()
+    ]
     asking = [branch for branch in found if branch.recipe.adaptation.asks_strongest]
     if any(plan.query(STRONGEST) for branch in asking for plan in branch.plans):
         follows.append(
@@ -236,6 +235,16 @@ def _explain(run: Run, found: list[Branch]) -> None:
         )
     if follows:
         tell(f"strongest: {'; '.join(follows)}.")
+
+
+def _followed(branches: list[Branch]) -> dict[tuple[str, str], list[str]]:
+    """The recipes in whose place another may follow, by when it does and by its name."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for branch in branches:
+        other, name = _if_one_suffices(branch), branch.recipe.name
+        if other is not None and name not in found.setdefault((other.when, other.recipe.name), []):
+            found[other.when, other.recipe.name].append(name)
+    return found
 
 
 def _with_delta(branches: list[Branch]) -> str:

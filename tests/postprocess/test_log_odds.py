@@ -74,7 +74,7 @@ def _information(right: float) -> float:
 
 @pytest.mark.parametrize("times", [1, 4, 9])
 def test_the_weight_falls_with_what_all_but_the_strongest_attribute_say(times: int) -> None:
-    """Each of m attributes is right in .8 of all rows, and the entropy of the classes is one bit."""
+    """Each attribute is right in .8 of all rows, and the entropy of the classes is one bit."""
     expected = 1 / (1 + (times - 1) * _information(0.8))
     assert overlap_weight(repeated(times)) == pytest.approx(expected)
 

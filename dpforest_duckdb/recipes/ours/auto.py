@@ -3,7 +3,8 @@
 - boosting, for large tables (with a δ much earlier than without), in which no attribute alone
   classifies nearly all rows;
 - a greedy tree beside sums of log-odds, for several classes and mostly numeric attributes, where
-  boosting does not pay yet; and in place of boosting, for two attributes and two classes;
+  boosting does not pay yet and no attribute alone classifies nearly all rows; and in place of
+  boosting, for two attributes and two classes;
 - joint tables, if all attributes fit into one release, below the values of a root where rows allow
   more than that; before boosting, if roots are in a quarter of all pairs of attributes;
 - class means of all attributes, for many classes and mostly numeric attributes, of which none

@@ -34,7 +34,7 @@ MOST_RATED = 2**12  # trees times classes whose sums rows rate: more make a stat
 # classes do not make boosting with a δ start later
 MANY_CLASSES = 6
 # of the rows outside the most frequent class: if one attribute leaves fewer of them unexplained,
-# its table is better than boosting, whose steps have a limit
+# its table is better than boosting, whose steps have a limit, and than a tree beside many tables
 LITTLE = 0.05
 
 
