@@ -19,6 +19,7 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.postprocess import log_odds as sums_of_log_odds
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.bits import SecureBits
@@ -237,6 +238,21 @@ def test_sums_of_two_classes_are_less_sure_where_attributes_repeat_each_other(
     ]
     ratio = strongest[0] / strongest[1]
     assert (0.2 < ratio < 0.45) if classes == 2 else (ratio > 0.6)
+
+
+def test_the_weight_of_overlapping_attributes_multiplies_all_log_odds(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that every row gets too, so that predictions stay the same."""
+    domain = fill(con, 900)
+    votes = {}
+    for weight in (1.0, 0.25):
+        monkeypatch.setattr(sums_of_log_odds, "overlap_weight", lambda found, w=weight: w)
+        forest = fit(con, "t", domain=domain, recipe="joint-tables", seed=3)
+        votes[weight] = [tree.votes for tree in forest.trees]
+    assert all(np.abs(each).max() > 10_000 for each in votes[1.0][:2])
+    for whole, quarter in zip(votes[1.0], votes[0.25], strict=True):
+        assert np.abs(whole / 4 - quarter).max() <= 1000, "votes are rounded to thousandths"
 
 
 def test_the_default_releases_all_tables_and_with_more_rows_below_roots(

@@ -153,11 +153,16 @@ def test_a_large_delta_leaves_log_odds_at_least_half_of_epsilon(delta: int, epsi
 
 
 @pytest.mark.parametrize("trees", [5, 6])
-def test_it_is_not_asked_if_fewer_trees_are_requested_than_attributes(trees: int) -> None:
+@pytest.mark.parametrize(
+    ("classes", "picked"), [(BOTH * 100, "boosted"), (np.full(3, 800), "tree-beside-sums")]
+)
+def test_it_is_not_asked_if_fewer_trees_are_requested_than_attributes(
+    trees: int, classes: Integers, picked: str
+) -> None:
     """`log-odds` would not know the number of trees that were requested."""
-    request = AUTO.request(asked().domain, NANO, trees=trees)
-    found = adaptation.adapted(AUTO, request, BOTH * 100)
-    assert found.recipe.name == "boosted"
+    domain = replace(asked().domain, classes=tuple(f"c{n}" for n in range(len(classes))))
+    found = adaptation.adapted(AUTO, AUTO.request(domain, NANO, trees=trees), classes)
+    assert found.recipe.name == picked
     assert (found.plan.query(STRONGEST) is None) == (trees < 6)
 
 
