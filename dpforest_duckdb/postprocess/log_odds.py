@@ -206,7 +206,8 @@ def overlap_weight(found: Evidence) -> float:
     If m sums of evidence have the same variance and the correlation ρ within a class, the weight
     that makes their sum a linear discriminant is 1 / (1 + (m - 1) ρ). Released tables do not show
     ρ. But attributes that each say all repeat each other, and those that say little need not. So ρ
-    is taken to be the part of the entropy that an attribute explains: their mutual information.
+    is taken to be the part of the entropy that an attribute explains: their mutual information,
+    divided by the entropy.
     """
     said = [_information(*each) for each in zip(found.shares, found.weight, strict=True)]
     entropy = -float(found.prior @ np.log(np.maximum(found.prior, TINY)))

@@ -1,9 +1,9 @@
 """The query for the rows that the strongest attribute alone classifies wrongly.
 
 It comes before all queries of a recipe's own. Where `auto` picks `class-means`, `log-odds` takes
-its place if an attribute classifies most rows correctly; where it picks `boosted` or
-`tree-beside-sums`, if an attribute classifies nearly all. `log-odds` uses fewer attributes if few
-rows are left. See `learners.strongest_attribute`.
+its place if an attribute classifies most rows correctly; where it picks `boosted`, or
+`tree-beside-sums` for three classes or more, if an attribute classifies nearly all. `log-odds` uses
+fewer attributes if few rows are left. See `learners.strongest_attribute`.
 """
 
 from __future__ import annotations
