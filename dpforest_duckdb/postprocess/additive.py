@@ -65,6 +65,18 @@ def _mean(share: Floats, weight: Floats) -> Floats:
     return mean
 
 
+def information(share: Floats, weight: Floats) -> float:
+    """How much an attribute says about the class: their mutual information, in nats.
+
+    From P(class | value) `[…, value, class]` and P(value) `[…, value]`; with children the sum of
+    what it says in each of them.
+    """
+    parts = weight[..., None] * share
+    mean = parts.sum(axis=-2, keepdims=True) / weight.sum(axis=-1)[..., None, None]
+    ratio = np.maximum(share, LEAST) / np.maximum(mean, LEAST)
+    return float((parts * np.log(ratio)).sum())
+
+
 def calibration(
     prior: Floats, added: Sequence[Floats], shares: Sequence[Floats], weights: Sequence[Floats]
 ) -> tuple[Floats, Floats]:

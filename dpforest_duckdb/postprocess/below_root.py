@@ -19,8 +19,8 @@ import numpy as np
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.postprocess.additive import (
-    LEAST,
     Odds,
+    information,
     iterative_proportional_fit,
     naive_bayes,
     without_interaction,
@@ -111,7 +111,8 @@ def models(tables: ChildTables) -> list[Model]:
     the FEW attributes that say most, for each number below that of all.
     """
     prior, starts, shares = _estimated(tables)
-    strongest = np.argsort([-_information(each) for each in shares], kind="stable").tolist()
+    said = [information(each.of, each.parts) for each in shares]
+    strongest = np.argsort(np.negative(said), kind="stable").tolist()
     fits = [(fit, list(range(len(shares)))) for fit in FITS]
     fits += [(naive_bayes, strongest[:few]) for few in FEW if few < len(shares)]
     found = []
@@ -120,16 +121,6 @@ def models(tables: ChildTables) -> list[Model]:
         odds = fit(starts, [each.of for each in used], [each.parts for each in used])
         found.append(Model(tuple(places), odds, np.log(prior)))
     return found
-
-
-def _information(shares: _Shares) -> float:
-    """How much an attribute says about the class below the roots: their mutual information, in
-    nats, by its estimated class shares.
-    """
-    parts = shares.parts[..., None] * shares.of
-    nodes = parts.sum(axis=1, keepdims=True) / shares.parts.sum(axis=1)[:, None, None]
-    ratio = np.maximum(shares.of, LEAST) / np.maximum(nodes, LEAST)
-    return float((parts * np.log(ratio)).sum())
 
 
 def _estimated(tables: ChildTables) -> tuple[Floats, Floats, list[_Shares]]:

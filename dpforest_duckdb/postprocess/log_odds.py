@@ -16,7 +16,7 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Attribute
-from dpforest_duckdb.postprocess.additive import calibration, made_up
+from dpforest_duckdb.postprocess.additive import calibration, information, made_up
 from dpforest_duckdb.postprocess.class_shares import NoisyTable, adjusted, class_shares
 from dpforest_duckdb.postprocess.noisy_shares import noisy_shares
 from dpforest_duckdb.postprocess.shrinkage import sum_upward
@@ -209,19 +209,10 @@ def overlap_weight(found: Evidence) -> float:
     is taken to be the part of the entropy that an attribute explains: their mutual information,
     divided by the entropy.
     """
-    said = [_information(*each) for each in zip(found.shares, found.weight, strict=True)]
+    said = [information(*each) for each in zip(found.shares, found.weight, strict=True)]
     entropy = -float(found.prior @ np.log(np.maximum(found.prior, TINY)))
-    others = sum(said) - max(said, default=0.0)
+    others = max(sum(said) - max(said, default=0.0), 0.0)
     return 1 / (1 + others / max(entropy, TINY))
-
-
-def _information(shares: Floats, weight: Floats) -> float:
-    """The mutual information, in nats, of the class and an attribute with these shares
-    `[value, class]` and parts of all rows `weight[value]`.
-    """
-    parts, classes = weight[:, None] * shares, weight @ shares
-    ratio = np.maximum(shares, TINY) / np.maximum(classes, TINY)
-    return max(float((parts * np.log(ratio)).sum()), 0.0)
 
 
 def sums(found: Evidence) -> list[Sum]:
