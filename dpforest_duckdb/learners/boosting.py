@@ -21,7 +21,7 @@ for hessians that are rounded down.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -31,6 +31,11 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import CodedRows, Gradients
 from dpforest_duckdb.learners.class_means import means_deviation, ordered_attributes, start_at_means
 from dpforest_duckdb.learners.growth import Growth, one_split
+from dpforest_duckdb.postprocess.attribute_gains import (
+    FittedValues,
+    draw_weights,
+    worth_another_step,
+)
 from dpforest_duckdb.postprocess.newton_steps import StepWidths, steps
 from dpforest_duckdb.postprocess.noisy_shares import counted_shares
 from dpforest_duckdb.postprocess.voting import centred_variance, integer_votes, intercept, of_two
@@ -40,9 +45,10 @@ from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
 from dpforest_duckdb.splits.candidates import candidates
-from dpforest_duckdb.splits.choose import random_split
+from dpforest_duckdb.splits.choose import weighted_split
 from dpforest_duckdb.tree import MULTIWAY, SCALE, Tree
 
+SWEEP, AGAIN = "sweep", "sweep again"  # the purposes of the queries of the two sweeps
 WHOLE = 2**16  # gradients and hessians are multiples of 1 / WHOLE
 # the part of a Newton step that random trees take; without a δ they are few, so they take more
 RATES = {GAUSSIAN_DP: 0.4, PURE_DP: 0.6}
@@ -73,11 +79,23 @@ def sensitivity(query: PlannedQuery, classes: int, k: int) -> int:
 
 
 def boost(rows: CodedRows, context: TrainingContext) -> Grown:
-    """Sweeps over all attributes, one tree of one split for each, then blocks of random trees.
+    """A sweep over all attributes, one tree of one split for each; then a sweep over those that are
+    worth it, and blocks of random trees, if they are planned.
 
-    The trees of the first sweep start at class means, if the plan has them.
+    The trees of the first sweep start at class means, if the plan has them. The second sweep
+    divides its cost among the attributes that it has, so the fewer these are, the less noise they
+    get. Its attributes, and how often random trees split by each attribute, follow from what the
+    sweeps released (`postprocess.attribute_gains`).
     """
     return _Boosting(rows, context).run()
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A tree with a step as votes, and the `values` that it follows from, by leaf."""
+
+    tree: Tree
+    values: FittedValues
 
 
 @dataclass
@@ -90,24 +108,34 @@ class _Boosting:
     rows: CodedRows
     context: TrainingContext
     done: int = field(default=0, init=False)
+    fitted: dict[int, FittedValues] = field(default_factory=dict, init=False)  # by attribute
+    again: int = field(default=0, init=False)
 
     def run(self) -> Grown:
         """Start at the class shares and the class means, sweep, then fit random trees."""
         start = self.start_at_shares()
         single = self.single_splits()
-        for turn in range(self.sweeps):
-            single = self.sweep(single, turn)
-        return Grown([start, *single, *self.fit_random_trees()])
+        every = range(len(single))
+        self.again = len(single) if self.plan.query(AGAIN) else 0
+        cost = self.context.accountant.spend(SWEEP, times=len(single))
+        self.sweep(single, every, self.planned(SWEEP), cost)
+        if self.again:
+            query = self.planned(AGAIN)
+            whole = self.context.accountant.spend(AGAIN)
+            chosen = self.worth_another_step(cost, whole)
+            self.again = len(chosen)
+            self.sweep(single, chosen, query, whole // len(chosen))
+        return Grown([start, *single, *self.fit_random_trees(single)])
 
     @property
     def plan(self) -> Plan:
         return self.context.accountant.plan
 
-    @property
-    def sweeps(self) -> int:
-        """The number of planned sweeps."""
-        query = self.plan.query("sweep")
-        return len(query.by_depth) if query else 0
+    def planned(self, purpose: str) -> PlannedQuery:
+        """The query for a purpose that the plan must have."""
+        query = self.plan.query(purpose)
+        assert query is not None, "only planned sweeps are run"
+        return query
 
     @property
     def block(self) -> int:
@@ -118,10 +146,12 @@ class _Boosting:
 
     @property
     def rounds(self) -> int:
-        """The number of planned rounds: one for each tree of a sweep and each block."""
+        """The number of rounds: one for each tree of a sweep, as many as it may have until its
+        attributes are chosen, and one for each block.
+        """
         forest = self.plan.query("forest")
         blocks = -(-forest.times // self.block) if forest else 0
-        return self.sweeps * len(self.context.request.domain.attributes) + blocks
+        return len(self.context.request.domain.attributes) + self.again + blocks
 
     def start_at_shares(self) -> Tree:
         """A tree without a split, with the log-odds of the noisy class shares in its votes."""
@@ -140,32 +170,49 @@ class _Boosting:
         self.rows.add_votes(list(started.values()))
         return [started.get(number, tree) for number, tree in enumerate(single)]
 
-    def sweep(self, single: Sequence[Tree], turn: int) -> list[Tree]:
-        """The trees of single splits after one step of each, one after the other.
+    def sweep(
+        self, single: list[Tree], attributes: Iterable[int], query: PlannedQuery, cost: int
+    ) -> None:
+        """Move the trees of these attributes by a step each, one after the other.
 
-        Their order is random, so that no attribute is always last.
+        Their order is random, so that no attribute is always last. `cost` is that of one attribute.
         """
-        query = self.plan.query("sweep")
-        assert query is not None, "only planned sweeps are run"
-        cost = self.context.accountant.spend("sweep", turn, times=len(single))
-        widths, moved = StepWidths(), list(single)
-        for number in self.context.randomness.bits.words(len(single)).argsort().tolist():
+        numbers, widths = np.array(attributes), StepWidths()
+        order = self.context.randomness.bits.words(len(numbers)).argsort()
+        for number in numbers[order].tolist():
             (step,) = self.fit_block([single[number]], query, cost, 1.0, widths)
-            moved[number] = _added(single[number], step)
-        return moved
+            single[number], self.fitted[number] = _added(single[number], step.tree), step.values
 
-    def fit_random_trees(self) -> list[Tree]:
-        """The planned random trees, fitted block by block."""
+    def worth_another_step(self, before: int, whole: int) -> list[int]:
+        """The attributes of the second sweep, which together cost `whole`; each cost `before` in
+        the first one.
+        """
+        first, second = self.planned(SWEEP), self.planned(AGAIN)
+        request = self.context.request
+        bound = sensitivity(first, len(request.domain.classes), request.rows_per_unit)
+        return worth_another_step(
+            [self.fitted[number] for number in range(len(self.fitted))],
+            _variance(first, before, bound),
+            lambda number: _variance(second, whole // number, bound),
+        )
+
+    def fit_random_trees(self, single: Sequence[Tree]) -> list[Tree]:
+        """The planned random trees, fitted block by block, after the trees of `single` splits."""
         query, request = self.plan.query("forest"), self.context.request
         if query is None:
             return []
         bits = self.context.randomness.bits
-        random = random_trees(request.domain, query.times, request.depth, bits)
+        weights = draw_weights(
+            [tree.votes[tree.leaves] / SCALE for tree in single],
+            [self.fitted[number].hessians for number in range(len(single))],
+        )
+        random = random_trees(request.domain, query.times, request.depth, bits, weights)
         cost = self.context.accountant.spend("forest", times=len(random))
         widths, fitted = StepWidths(), list[Tree]()
         for first in range(0, len(random), self.block):
             block = random[first : first + self.block]
-            fitted += self.fit_block(block, query, cost, RATES[query.measure], widths)
+            steps = self.fit_block(block, query, cost, RATES[query.measure], widths)
+            fitted += [step.tree for step in steps]
         return fitted
 
     def fit_block(
@@ -175,12 +222,12 @@ class _Boosting:
         cost: int,
         rate: float,
         widths: StepWidths,
-    ) -> list[Tree]:
-        """One round: the trees with a step as votes, which the rows' scores get too."""
+    ) -> list[_Step]:
+        """One round: a step of each tree, which the rows' scores get too."""
         self.done += 1
         self.context.observe(Event(Phase.BOOST, self.done, self.rounds, "round"))
         fitted = self.newton_steps(trees, query, cost, rate, widths)
-        self.rows.add_votes(fitted)
+        self.rows.add_votes([step.tree for step in fitted])
         return fitted
 
     def newton_steps(
@@ -190,8 +237,8 @@ class _Boosting:
         cost: int,
         rate: float,
         widths: StepWidths,
-    ) -> list[Tree]:
-        """The trees with `rate` times a Newton step as votes at each leaf, from noisy sums."""
+    ) -> list[_Step]:
+        """`rate` times a Newton step at each leaf of the trees, from noisy sums."""
         request, noise = self.context.request, self.context.randomness.noise
         classes = len(request.domain.classes)
         scale = gradient_scale(query, classes)
@@ -209,7 +256,8 @@ class _Boosting:
                 for g, h in zip(gradients.T, hessians.T, strict=True)
             ]
             added, spread = (rate * np.stack(part, axis=1) for part in zip(*by_score, strict=True))
-            found.append(_with_votes(tree, added, spread))
+            values = FittedValues(added, np.asarray(hessians, dtype=np.float64))
+            found.append(_Step(_with_votes(tree, added, spread), values))
         return found
 
 
@@ -273,9 +321,16 @@ def _in_order(tree: Tree, domain: Domain) -> int:
     return domain.attributes[int(tree.attribute[0])].used_in_order
 
 
-def random_trees(domain: Domain, trees: int, depth: int, bits: Bits) -> list[Tree]:
-    """Trees of random binary splits, without votes; they depend on the domain only."""
+def random_trees(
+    domain: Domain, trees: int, depth: int, bits: Bits, weights: Floats | None = None
+) -> list[Tree]:
+    """Trees of random binary splits, without votes.
+
+    An attribute is drawn in proportion to its `weights[attribute]`, which are released; without
+    them all are equally likely. Then one of its splits is drawn, all of them equally likely.
+    """
     splits, growth = candidates(domain, "binary"), Growth(domain.cells, trees, len(domain.classes))
+    likely = np.ones(len(domain.attributes)) if weights is None else weights
     frontier = np.arange(trees)
     reachable = np.ones((trees, sum(domain.cells)), dtype=np.bool_)
     for _ in range(depth):
@@ -283,12 +338,19 @@ def random_trees(domain: Domain, trees: int, depth: int, bits: Bits) -> list[Tre
         divided = np.flatnonzero(allowed.any(axis=1))
         if not len(divided):
             break
-        chosen = random_split(splits, allowed[divided], bits)
+        chosen = weighted_split(splits, allowed[divided], likely, bits)
         frontier, born = frontier[divided], growth.nodes
         growth.split_by(frontier, splits, chosen)
         reachable = splits.descend(reachable[divided], chosen)
         frontier = np.arange(born, growth.nodes)
     return [replace(tree, counts=None, noise=None) for tree in growth.finished()]
+
+
+def _again_deviation(query: PlannedQuery, request: Request) -> float:
+    """As `_deviation`, if the second sweep has all attributes; with fewer it is smaller."""
+    (whole,) = query.by_depth
+    each = replace(query, by_depth=(whole // len(request.domain.attributes),))
+    return _deviation(each, request)
 
 
 def _score_columns(request: Request) -> int:
@@ -306,5 +368,11 @@ BOOSTING = Learner(
     boost,
     trees_at_once=lambda request: 1,
     score_columns=_score_columns,
-    noise={"sweep": _deviation, "forest": _deviation, "means": _of_means, "products": _of_means},
+    noise={
+        SWEEP: _deviation,
+        AGAIN: _again_deviation,
+        "forest": _deviation,
+        "means": _of_means,
+        "products": _of_means,
+    },
 )

@@ -136,8 +136,8 @@ class Recipe:
       second one, only if the first is too noisy (`row_count_queries`);
     - the level loop's: "histogram" or "size" at every node, "split" at every inner node, "leaf" at
       every leaf, "scores" of sums of votes;
-    - boosting's "sweep" and "forest", the "tables" of attributes, class means' "window", "means",
-      "squares" and "products" (see `learners`);
+    - boosting's "sweep", "sweep again" and "forest", the "tables" of attributes, class means'
+      "window", "means", "squares" and "products" (see `learners`);
     - those of the `adaptation`.
 
     `finish` turns what was released into votes, `voting` says how trees vote together, `link` how

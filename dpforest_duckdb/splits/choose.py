@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpforest_duckdb.arrays import Integers, Mask
+from dpforest_duckdb.arrays import Floats, Integers, Mask
 from dpforest_duckdb.privacy.bits import Bits
 from dpforest_duckdb.privacy.noise import CountNoise
 from dpforest_duckdb.privacy.sampler import LIMIT
@@ -109,7 +109,22 @@ def at_random(choice: Choice) -> Drawn:
 
 def random_split(splits: Candidates, allowed: Mask, bits: Bits) -> Integers:
     """The candidates `[node]` that `at_random` draws."""
-    attribute = draw_uniformly(splits.left(allowed), bits)
+    return _split_of(draw_uniformly(splits.left(allowed), bits), splits, allowed, bits)
+
+
+def weighted_split(splits: Candidates, allowed: Mask, weights: Floats, bits: Bits) -> Integers:
+    """A candidate `[node]`: an attribute in proportion to `weights[attribute]`, all above 0, then a
+    uniform candidate of it.
+    """
+    masses = np.where(splits.left(allowed), weights, 0.0).cumsum(axis=1)
+    # 52 bits, so that a product stays below the whole mass; this draw protects nothing
+    uniform = (bits.words(len(masses)) >> np.uint64(12)) / 2**52
+    attribute = (masses <= (uniform * masses[:, -1])[:, None]).sum(axis=1)
+    return _split_of(attribute, splits, allowed, bits)
+
+
+def _split_of(attribute: Integers, splits: Candidates, allowed: Mask, bits: Bits) -> Integers:
+    """A uniform candidate of the `attribute[node]`."""
     matching = splits.attribute[None, :] == attribute[:, None]
     return draw_uniformly(matching & allowed, bits)
 

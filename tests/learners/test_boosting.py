@@ -23,6 +23,7 @@ from dpforest_duckdb.learners import boosting
 from dpforest_duckdb.learners import private_bins as medians
 from dpforest_duckdb.learners.boosting import random_trees, sensitivity
 from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.postprocess.attribute_gains import FittedValues
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP
 from dpforest_duckdb.privacy.plan import ROW_COUNTS
@@ -138,11 +139,12 @@ def test_the_mechanisms_are_given_what_the_plan_says(
     noise = "gaussian" if delta else "laplace"
     sums = [call.price for call in given[len(counts) :] if call.mechanism == noise]
     assert {bound for _, bound in sums} == {sensitivity(sweep, 2, rows_per_unit)}
-    # as many as there are trees and sweeps, and all of the budget for them is used
+    # all of the budget for sweeps and trees is used, but for rounding in the second sweep
     fit = [line for line in forest.guarantee.plan if "gradients" in line]
-    assert len(fit) == (2 if delta else 1)
-    expected = [q for q in settled.queries if q.purpose in ("sweep", "forest")]
-    assert sum(cost for cost, _ in sums) == sum(q.total for q in expected)
+    assert len(fit) == (3 if delta else 1)
+    expected = [q for q in settled.queries if q.purpose in ("sweep", "sweep again", "forest")]
+    used, whole = sum(cost for cost, _ in sums), sum(q.total for q in expected)
+    assert whole - len(public().attributes) < used <= whole
     assert settled.fits(NANO, delta)
     spent = settled.squared_mu if delta else settled.epsilon
     assert spent > 0.999 * (run.request.squared_mu if delta else NANO)
@@ -169,8 +171,63 @@ def test_a_sweep_and_the_forest_each_learn_one_set_of_widths(
     sweep, trees = plan.query("sweep"), plan.query("forest")
     assert sweep is not None
     assert trees is not None
-    each = len(sweep.by_depth) * [sweep.times] + [trees.times]
-    assert [len(list(same)) for _, same in itertools.groupby(widths, id)] == each
+    first, second, third = (len(list(same)) for _, same in itertools.groupby(widths, id))
+    assert (first, third) == (sweep.times, trees.times)
+    assert 1 <= second <= sweep.times
+
+
+@pytest.mark.parametrize("delta", [0, DELTA])
+def test_the_second_sweep_divides_its_cost_among_the_attributes_that_it_has(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, delta: int
+) -> None:
+    """Three classes, so there are two sweeps without a δ too. Two attributes of ten say something.
+
+    They follow from what was released alone, so the same sums choose the same attributes.
+    """
+    codes = ", ".join(f"chr(97 + (hash(i + {n}) % 3)::INTEGER) AS a{n}" for n in range(10))
+    con.execute(
+        f"CREATE TABLE t AS SELECT i AS u, {codes}, 'c' || CASE WHEN i % 4 = 0 "
+        "THEN hash(i + 1) % 3 ELSE hash(i) % 3 END AS c FROM range(8_000) r(i)"
+    )
+    attributes = tuple(
+        Attribute(f"a{n}", "categorical", ("a", "b", "c"), nullable=False) for n in range(10)
+    )
+    given, chosen, choose = record(monkeypatch), list[list[int]](), boosting.worth_another_step
+
+    def choosing(*released: Any) -> list[int]:
+        chosen.append(choose(*released))
+        assert chosen[-1] == choose(*released)
+        return chosen[-1]
+
+    monkeypatch.setattr(boosting, "worth_another_step", choosing)
+    run, forest = boosted(con, Domain(attributes, "c", ("c0", "c1", "c2")), delta, 1, tmp_path)
+    plan = find("boosted").plan(replace(counted(run.request, forest), rows=8_000))
+    first, again, trees = (plan.query(name) for name in ("sweep", "sweep again", "forest"))
+    assert first is not None
+    assert again is not None
+    noise = "gaussian" if delta else "laplace"
+    costs = [call.cost for call in given if call.mechanism == noise]
+    costs = costs[costs.index(first.by_depth[0]) :]
+    (some,) = chosen
+    assert {0, 1} <= set(some)
+    assert len(some) < 5
+    second = [again.total // len(some)] * len(some)
+    forest_of = [] if trees is None else list(trees.by_depth) * trees.times
+    assert costs == list(first.by_depth) * 10 + second + forest_of
+
+
+def test_random_trees_split_more_often_by_attributes_that_say_more(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
+) -> None:
+    fill(con, 4000, 2)
+    con.execute("UPDATE t SET c = CASE WHEN n > 50 THEN 'c1' ELSE 'c0' END")
+    forest = fit(con, "t", domain=public(), recipe="boosted", epsilon=5, delta=1e-5)
+    attributes = len(public().attributes)
+    roots = [int(tree.attribute[0]) for tree in forest.trees[1 + attributes :]]
+    number = [each.name for each in public().attributes].index("n")
+    assert len(roots) == 64
+    assert roots.count(number) > 64 * 0.5, "two thirds on average; a third if all were alike"
+    assert len(set(roots)) == attributes, "half of the draws are uniform"
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -197,10 +254,14 @@ def test_sweeps_go_on_from_the_trees_they_start_at(
         before.extend(trees)
         add(rows, trees)
 
-    def no_step(self: Any, trees: Sequence[Tree], *_: Any) -> list[Tree]:
+    def no_step(self: Any, trees: Sequence[Tree], *_: Any) -> list[Any]:
         assert {id(tree) for tree in started.values()} <= {id(tree) for tree in before}
         none = np.zeros_like(trees[0].votes)
-        return [replace(tree, votes=none, vote_noise=none * 1.0) for tree in trees]
+        values = FittedValues(np.zeros((1, 1)), np.ones((1, 1)))
+        return [
+            boosting._Step(replace(tree, votes=none, vote_noise=none * 1.0), values)
+            for tree in trees
+        ]
 
     monkeypatch.setattr(boosting, "start_at_means", kept)
     monkeypatch.setattr(DuckDBRows, "add_votes", added)

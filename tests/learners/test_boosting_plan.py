@@ -123,7 +123,10 @@ def test_trees_are_more_with_a_stronger_signal(delta: int, classes: int, rare: f
         bins, sweep, forest = (plan.query(name) for name in ("bins", "sweep", "forest"))
         assert bins
         assert sweep
-        size = (len(bins.by_depth), len(sweep.by_depth), forest.times if forest else 0)
+        again = plan.query("sweep again")
+        size = (len(bins.by_depth), 2 if again else 1, forest.times if forest else 0)
+        assert (sweep.by_depth, sweep.times) == ((sweep.total // 8,), 8)
+        assert not again or again.total == pytest.approx(sweep.total, abs=8)
         times = 3 if classes > 2 and not delta else 1
         clear = signal(request) * (mixed if delta else 1)
         limits = TWO_CLASSES if classes == 2 else {}
@@ -136,7 +139,8 @@ def test_trees_are_more_with_a_stronger_signal(delta: int, classes: int, rare: f
         if forest:
             few = delta and trees < 64
             part = 0.5 if not few else 0.35 if classes == 2 else 0.2
-            assert forest.total / (forest.total + sweep.total) == pytest.approx(part, abs=0.001)
+            fitted = forest.total + sweep.total + (again.total if again else 0)
+            assert forest.total / fitted == pytest.approx(part, abs=0.001)
         found.append(size)
     assert len(set(found)) == len(SIZES[delta]) + 2
 

@@ -85,7 +85,7 @@ def stepped(found: boosting._Boosting, measure: Measure, cost: int) -> Tree:
     query = PlannedQuery("sweep", "m", (cost,), measure=measure)
     tree = one_split(found.context.request.domain, 0)
     (moved,) = found.newton_steps([tree], query, cost, 1.0, StepWidths())
-    return moved
+    return moved.tree
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=str)

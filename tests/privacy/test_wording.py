@@ -8,7 +8,7 @@ from dpforest_duckdb.privacy.wording import steps, wording
 
 def test_a_query_is_repeated_for_what_its_recipe_repeats_it_for() -> None:
     assert wording("split").repeated((5, 20)) == "5 depths × 20 trees"
-    assert wording("sweep").repeated((2, 14)) == "2 sweeps × 14 attributes"
+    assert wording("sweep").repeated((1, 14)) == "14 attributes"
     assert wording("bounds window 3").repeated((1, 6)) == "6 attributes"
     assert wording("rows").repeated((1, 1)) == ""
     by_rank = PlannedQuery("tables", "joint noise", (6, 4))

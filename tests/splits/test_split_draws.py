@@ -17,7 +17,14 @@ from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import RECIPES, find
 from dpforest_duckdb.splits.candidates import candidates
-from dpforest_duckdb.splits.choose import NO_SPLIT, Choice, Drawn, among, distinct_roots
+from dpforest_duckdb.splits.choose import (
+    NO_SPLIT,
+    Choice,
+    Drawn,
+    among,
+    distinct_roots,
+    weighted_split,
+)
 from dpforest_duckdb.splits.utilities import STEPS
 
 
@@ -185,3 +192,21 @@ def test_sensitivities_are_those_that_were_proved(
     trained(find(name), depth=2)
     # twice, where a row may count twice; points have a proof of their own
     assert given <= proved | {2 * one for one in proved} | {POINTS}
+
+
+def test_an_attribute_is_drawn_in_proportion_to_its_weight_and_its_splits_alike() -> None:
+    splits = candidates(domain(), "binary")
+    attributes, nodes = len(domain().attributes), 40_000
+    weights = np.arange(1.0, attributes + 1)
+    allowed = np.ones((nodes, len(splits.attribute)), dtype=np.bool_)
+    allowed[:, splits.attribute == attributes - 1] = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        drawn = weighted_split(splits, allowed, weights, Randomness.seeded(5).bits)
+    expected = weights[splits.attribute] / np.bincount(splits.attribute)[splits.attribute]
+    expected[splits.attribute == attributes - 1] = 0
+    expected *= nodes / expected.sum()
+    found = np.bincount(drawn, minlength=len(expected))
+    assert (found[expected == 0] == 0).all()
+    some = expected > 0
+    assert ((found - expected)[some] ** 2 / expected[some]).sum() < 3 * some.sum()

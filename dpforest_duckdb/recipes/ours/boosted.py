@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.learners.boosting import BOOSTING
+from dpforest_duckdb.learners.boosting import AGAIN, BOOSTING, SWEEP
 from dpforest_duckdb.learners.class_means import ordered_attributes
 from dpforest_duckdb.postprocess.pipeline import as_grown
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, share
@@ -94,7 +94,7 @@ def _in_rounds(
 
     After a noisy number of rows and `turns` of `medians`, `start` percent go to class means: half
     to sums, half to products. Of what then remains, `forest` percent go to random `trees`, the
-    others to `sweeps` over all attributes.
+    others to one or two `sweeps`: over all attributes, then over those that are worth it.
     """
     measure = request.measure
     mechanism = f"{measure.sums} on gradients"
@@ -103,14 +103,15 @@ def _in_rounds(
     started = 1 if start else 0
     random, sweep = share(rest, (forest, 100 - forest))
     stages = [
-        ("means", measure.blocks, means // 2, 1, started),
-        ("products", measure.blocks, means // 2, 1, started),
-        ("sweep", mechanism, sweep, sweeps, len(request.domain.attributes)),
-        ("forest", mechanism, random, 1, trees),
+        ("means", measure.blocks, means // 2, started),
+        ("products", measure.blocks, means // 2, started),
+        (SWEEP, mechanism, sweep // sweeps, len(request.domain.attributes)),
+        (AGAIN, mechanism, sweep // sweeps, sweeps - 1),
+        ("forest", mechanism, random, trees),
     ]
     queries = (
-        PlannedQuery(purpose, how, (cost // times // often,) * often, times, measure)
-        for purpose, how, cost, often, times in stages
+        PlannedQuery(purpose, how, (cost // times,), times, measure)
+        for purpose, how, cost, times in stages
         if times
     )
     return Plan((*preliminary_queries(request), *bins, *queries))
