@@ -188,6 +188,7 @@ def _in_words(query: list[str]) -> str:
 
 def _explain(run: Run, found: list[Branch]) -> None:
     """Say what the table of queries leaves open."""
+    from dpforest_duckdb.learners.boosting import SWEEP_AGAIN
     from dpforest_duckdb.privacy.amounts import ATTO, show, significant
     from dpforest_duckdb.privacy.plan import AGAIN
     from dpforest_duckdb.recipes.bounds_queries import BOUNDS
@@ -220,6 +221,11 @@ def _explain(run: Run, found: list[Branch]) -> None:
         tell(
             "bounds: if public bounds look far too wide, narrower ones are estimated. This takes "
             "up to half of what is left of the budget by then from the other queries."
+        )
+    if any(plan.query(SWEEP_AGAIN) for plan in plans):
+        tell(
+            f"{SWEEP_AGAIN}: the first sweep shows which attributes are worth it. The fewer these "
+            "are, the less noise each gets; the plan shows the noise if all are."
         )
     without = " and without δ" if run.delta else ""
     follows = [
@@ -298,14 +304,16 @@ def _branch_lines(branch: Branch) -> list[list[str]]:
 
 def _query_line(ends: Ends, recipe: Recipe) -> list[str]:
     """What is shown of a query, from its forms with the fewest and with the most rows."""
+    from dpforest_duckdb.privacy.wording import wording
+
     (few, _), (many, _) = ends
-    noise = [_rounded(recipe.learner.deviation(*end)) for end in ends]
+    noise = _range(*(_rounded(recipe.learner.deviation(*end)) for end in ends))
     return [
         many.purpose,
         many.mechanism,
         f"{few.measure} = {cost_in_words(few, many)}",
         _often(few, many),
-        _range(*noise),
+        f"{noise} at most" if wording(many.purpose).divided else noise,
     ]
 
 
@@ -318,7 +326,7 @@ def _often(few: PlannedQuery, many: PlannedQuery) -> str:
     from dpforest_duckdb.privacy.wording import wording
 
     ends = [(len(query.by_depth), query.times) for query in (few, many)]
-    return wording(many.purpose).repeated(*ends) or "once"
+    return wording(many.purpose).often(*ends)
 
 
 def cost_in_words(few: PlannedQuery, many: PlannedQuery) -> str:

@@ -21,7 +21,7 @@ for hessians that are rounded down.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -48,7 +48,7 @@ from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.choose import weighted_split
 from dpforest_duckdb.tree import MULTIWAY, SCALE, Tree
 
-SWEEP, AGAIN = "sweep", "sweep again"  # the purposes of the queries of the two sweeps
+SWEEP, SWEEP_AGAIN = "sweep", "sweep again"  # the purposes of the queries of the two sweeps
 WHOLE = 2**16  # gradients and hessians are multiples of 1 / WHOLE
 # the part of a Newton step that random trees take; without a δ they are few, so they take more
 RATES = {GAUSSIAN_DP: 0.4, PURE_DP: 0.6}
@@ -108,23 +108,16 @@ class _Boosting:
     rows: CodedRows
     context: TrainingContext
     done: int = field(default=0, init=False)
+    again: int = field(default=0, init=False)  # attributes of the second sweep
     fitted: dict[int, FittedValues] = field(default_factory=dict, init=False)  # by attribute
-    again: int = field(default=0, init=False)
 
     def run(self) -> Grown:
         """Start at the class shares and the class means, sweep, then fit random trees."""
-        start = self.start_at_shares()
-        single = self.single_splits()
-        every = range(len(single))
-        self.again = len(single) if self.plan.query(AGAIN) else 0
+        start, single = self.start_at_shares(), self.single_splits()
         cost = self.context.accountant.spend(SWEEP, times=len(single))
-        self.sweep(single, every, self.planned(SWEEP), cost)
-        if self.again:
-            query = self.planned(AGAIN)
-            whole = self.context.accountant.spend(AGAIN)
-            chosen = self.worth_another_step(cost, whole)
-            self.again = len(chosen)
-            self.sweep(single, chosen, query, whole // len(chosen))
+        self.sweep(single, range(len(single)), self.planned(SWEEP), cost)
+        if self.plan.query(SWEEP_AGAIN):
+            self.sweep_again(single, cost)
         return Grown([start, *single, *self.fit_random_trees(single)])
 
     @property
@@ -146,8 +139,8 @@ class _Boosting:
 
     @property
     def rounds(self) -> int:
-        """The number of rounds: one for each tree of a sweep, as many as it may have until its
-        attributes are chosen, and one for each block.
+        """The number of rounds that are known of: one for each tree of a sweep, and one for each
+        block. The second sweep counts from when its attributes are chosen.
         """
         forest = self.plan.query("forest")
         blocks = -(-forest.times // self.block) if forest else 0
@@ -171,9 +164,10 @@ class _Boosting:
         return [started.get(number, tree) for number, tree in enumerate(single)]
 
     def sweep(
-        self, single: list[Tree], attributes: Iterable[int], query: PlannedQuery, cost: int
+        self, single: list[Tree], attributes: Sequence[int], query: PlannedQuery, cost: int
     ) -> None:
-        """Move the trees of these attributes by a step each, one after the other.
+        """Replace the trees of these attributes in `single` by those after one step of each, one
+        after the other.
 
         Their order is random, so that no attribute is always last. `cost` is that of one attribute.
         """
@@ -183,18 +177,21 @@ class _Boosting:
             (step,) = self.fit_block([single[number]], query, cost, 1.0, widths)
             single[number], self.fitted[number] = _added(single[number], step.tree), step.values
 
-    def worth_another_step(self, before: int, whole: int) -> list[int]:
-        """The attributes of the second sweep, which together cost `whole`; each cost `before` in
-        the first one.
+    def sweep_again(self, single: list[Tree], before: int) -> None:
+        """A sweep over the attributes that are worth it, each of which cost `before` in the first
+        sweep. They divide the cost of this one.
         """
-        first, second = self.planned(SWEEP), self.planned(AGAIN)
-        request = self.context.request
-        bound = sensitivity(first, len(request.domain.classes), request.rows_per_unit)
-        return worth_another_step(
-            [self.fitted[number] for number in range(len(self.fitted))],
-            _variance(first, before, bound),
-            lambda number: _variance(second, whole // number, bound),
+        query, request = self.planned(SWEEP_AGAIN), self.context.request
+        (whole,) = query.by_depth
+        bound = sensitivity(query, len(request.domain.classes), request.rows_per_unit)
+        attributes = worth_another_step(
+            [self.fitted[number] for number in range(len(single))],
+            _variance(query, before, bound),
+            lambda number: _variance(query, whole // number, bound),
         )
+        self.again = len(attributes)
+        cost = self.context.accountant.spend(SWEEP_AGAIN, among=len(attributes))
+        self.sweep(single, attributes, query, cost)
 
     def fit_random_trees(self, single: Sequence[Tree]) -> list[Tree]:
         """The planned random trees, fitted block by block, after the trees of `single` splits."""
@@ -206,7 +203,7 @@ class _Boosting:
             [tree.votes[tree.leaves] / SCALE for tree in single],
             [self.fitted[number].hessians for number in range(len(single))],
         )
-        random = random_trees(request.domain, query.times, request.depth, bits, weights)
+        random = random_trees(request.domain, query.times, request.depth, weights, bits)
         cost = self.context.accountant.spend("forest", times=len(random))
         widths, fitted = StepWidths(), list[Tree]()
         for first in range(0, len(random), self.block):
@@ -249,14 +246,14 @@ class _Boosting:
         for tree, sums in zip(trees, self.rows.sum_gradients(trees, scale), strict=True):
             noisy = query.measure.noisy_sums(noise, sums[tree.leaves], cost, bound)
             gradients = noisy[:, 0::2] / WHOLE
-            hessians = noisy[:, 1::2] * hessian_unit
+            hessians = (noisy[:, 1::2] * hessian_unit).astype(np.float64)
             ordered = _in_order(tree, request.domain)
             by_score = [
                 steps(g, h, variance, ordered, largest=largest, widths=widths)
                 for g, h in zip(gradients.T, hessians.T, strict=True)
             ]
             added, spread = (rate * np.stack(part, axis=1) for part in zip(*by_score, strict=True))
-            values = FittedValues(added, np.asarray(hessians, dtype=np.float64))
+            values = FittedValues(added, hessians)
             found.append(_Step(_with_votes(tree, added, spread), values))
         return found
 
@@ -321,16 +318,13 @@ def _in_order(tree: Tree, domain: Domain) -> int:
     return domain.attributes[int(tree.attribute[0])].used_in_order
 
 
-def random_trees(
-    domain: Domain, trees: int, depth: int, bits: Bits, weights: Floats | None = None
-) -> list[Tree]:
+def random_trees(domain: Domain, trees: int, depth: int, weights: Floats, bits: Bits) -> list[Tree]:
     """Trees of random binary splits, without votes.
 
-    An attribute is drawn in proportion to its `weights[attribute]`, which are released; without
-    them all are equally likely. Then one of its splits is drawn, all of them equally likely.
+    For each split an attribute is drawn in proportion to its `weights[attribute]`, which are
+    released, and then one of its splits. They depend on the domain and the weights only.
     """
     splits, growth = candidates(domain, "binary"), Growth(domain.cells, trees, len(domain.classes))
-    likely = np.ones(len(domain.attributes)) if weights is None else weights
     frontier = np.arange(trees)
     reachable = np.ones((trees, sum(domain.cells)), dtype=np.bool_)
     for _ in range(depth):
@@ -338,7 +332,7 @@ def random_trees(
         divided = np.flatnonzero(allowed.any(axis=1))
         if not len(divided):
             break
-        chosen = weighted_split(splits, allowed[divided], likely, bits)
+        chosen = weighted_split(splits, allowed[divided], weights, bits)
         frontier, born = frontier[divided], growth.nodes
         growth.split_by(frontier, splits, chosen)
         reachable = splits.descend(reachable[divided], chosen)
@@ -370,7 +364,7 @@ BOOSTING = Learner(
     score_columns=_score_columns,
     noise={
         SWEEP: _deviation,
-        AGAIN: _again_deviation,
+        SWEEP_AGAIN: _again_deviation,
         "forest": _deviation,
         "means": _of_means,
         "products": _of_means,

@@ -1,7 +1,7 @@
 """What attributes say about the class, from the steps of a sweep: post-processing, costs nothing.
 
-The loss falls by about half of hessian · error² when the error of a log-odds is removed (Newton's
-approximation). Everything here is in units of hessian · error², from released sums.
+An error in the log-odds of a value costs about half of hessian · error² in the loss (Newton's
+approximation). All costs and gains here are in units of hessian · error², from released sums.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dpforest_duckdb.arrays import Floats
 from dpforest_duckdb.postprocess.newton_steps import LEAST_HESSIAN
 
 EVEN = 0.5  # the part of draws in which all attributes are equally likely
-NOTHING = 1e-12  # so that no attribute says exactly nothing, and no figure is 0 / 0
+NOTHING = 1e-12  # added to what may be 0, so that no figure is 0 / 0
 
 
 @dataclass(frozen=True)
@@ -35,16 +35,16 @@ def worth_another_step(
 
     `before` is the variance of the noise in the gradients of the steps so far, and `again` that of
     the next ones, by the number of attributes that take them: the fewer, the smaller. The number is
-    the one with the largest gain. After a step s, noise leaves about the error of a Wiener filter:
-    e = h s² · n / (h s² + n), with the hessian h and n = variance / h. Another step, with n' in
-    place of n, gains e² / (e + n').
+    the one with the largest gain. After a step s, the error that noise leaves costs about what it
+    costs after a Wiener filter: e = h s² · v / (h s² + v), with the hessian h and v = variance / h.
+    Another step, with v' in place of v, gains e² / (e + v').
     """
     sizes = [each.added.size for each in fitted]
     first = np.cumsum([0, *sizes[:-1]])
     hessian = np.concatenate([np.maximum(each.hessians, LEAST_HESSIAN).ravel() for each in fitted])
     moved = hessian * np.concatenate([each.added.ravel() for each in fitted]) ** 2
     noise = before / hessian
-    left = moved * noise / (moved + noise) + NOTHING
+    left = moved * noise / (moved + noise + NOTHING) + NOTHING
     best, most = [0], -1.0
     for number in range(1, len(fitted) + 1):
         gains = left**2 / (left + again(number) / hessian)

@@ -18,20 +18,22 @@ class Accountant:
         self._delta = delta
         self._queried: dict[str, list[int]] = {}
 
-    def spend(self, purpose: str, depth: int = 0, *, times: int = 1) -> int:
+    def spend(self, purpose: str, depth: int = 0, *, times: int = 1, among: int = 1) -> int:
         """Spend a query at a depth; returns the cost of one.
 
-        `times` is how often that cost is paid there, where a learner asks for it only once. Raises
-        `PlanError` for a query that was not planned, or was asked at this depth before.
+        `times` is how often that cost is paid there, where a learner asks for it only once. With
+        `among` the cost is divided among that many queries, and what one of them costs is returned.
+        Raises `PlanError` for a query that was not planned, or was asked at this depth before.
         """
         query = self.plan.query(purpose)
         queried = self._queried.setdefault(purpose, [])
         if query is None or not 0 <= depth < len(query.by_depth):
             raise PlanError(f"{purpose} was not planned here")
-        if depth in queried or query.by_depth[depth] < 1 or times > query.times:
+        cost = query.by_depth[depth] // among
+        if depth in queried or cost < 1 or times > query.times:
             raise PlanError(f"more {purpose} queries than planned")
         queried.append(depth)
-        return query.by_depth[depth]
+        return cost
 
     def replan(self, plan: Plan) -> None:
         """Replace the plan by one that depends on a noisy figure.

@@ -39,7 +39,8 @@ class PlannedQuery:
 
     `by_depth` has the cost of one query at one node, in nano-ε or atto-μ² (`measure`), for each
     depth where it is asked. `times` is the number of trees that ask it of the same rows (1 if trees
-    have disjoint rows). Some queries are asked in turns, or of attributes, instead (`wording`).
+    have disjoint rows). Some queries are asked in turns, or of attributes, instead (`wording`). A
+    cost may also be divided among queries that released figures choose: together they cost no more.
     `per_row` is the most that a row changes counts with discrete Laplace noise, all together; 0 if
     the query returns anything else.
     """
@@ -80,12 +81,14 @@ class PlannedQuery:
     @property
     def often(self) -> str:
         """How often the query is asked, such as "6 depths × 3 trees"; "once" if once."""
-        return wording(self.purpose).repeated((len(self.by_depth), self.times)) or "once"
+        return wording(self.purpose).often((len(self.by_depth), self.times))
 
     def __str__(self) -> str:
-        often = self.often
-        total = "" if often == "once" else f" × {often} = {self.measure.shown(self.total)}"
-        cost = f"{self.measure} = {self.each}{total}"
+        cost = f"{self.measure} = {self.each}"
+        if wording(self.purpose).divided:
+            cost += f", {self.often}"
+        elif self.often != "once":
+            cost += f" × {self.often} = {self.measure.shown(self.total)}"
         return f"{self.purpose}: {self.mechanism}, {cost}"
 
 

@@ -11,15 +11,21 @@ from dataclasses import dataclass
 class Wording:
     """A query in words: `step` says what it is for.
 
-    It is asked in several `turns`, and in each of them once for each of several `each`.
+    It is asked in several `turns`, and in each of them once for each of several `each`. Or its cost
+    is `divided` among some of these, which what was released before decides.
     """
 
     step: str
     turns: str = "depths"
     each: str = "trees"
+    divided: str = ""
+
+    def often(self, *ends: tuple[int, int]) -> str:
+        """How often the query is asked, or among what its cost is divided; "once" if once."""
+        return f"divided among {self.divided}" if self.divided else self.repeated(*ends) or "once"
 
     def repeated(self, *ends: tuple[int, int]) -> str:
-        """How often the query is asked, such as "2 sweeps × 14 attributes"; empty if once.
+        """How often the query is asked, such as "5 turns × 14 attributes"; empty if once.
 
         `ends` are the numbers of both, for the fewest and for the most rows if these differ.
         """
@@ -49,7 +55,7 @@ _WORDINGS = {
     "means": Wording("add up positions of values in each class"),
     "products": Wording("add up the products of positions"),
     "sweep": Wording("fit each attribute", each="attributes"),
-    "sweep again": Wording("fit the attributes again that need it most"),
+    "sweep again": Wording("fit some of them again", divided="attributes"),
     "forest": Wording("fit random trees to the remaining errors"),
     "size": Wording("count the rows of nodes"),
     "histogram": Wording("count the rows of each class in nodes"),

@@ -104,12 +104,8 @@ def by_utility(utility: Utility, mechanism: Mechanism) -> Chooser:
 
 def at_random(choice: Choice) -> Drawn:
     """A uniform attribute, then a uniform candidate of it; depends on no row, costs nothing."""
-    return Drawn(random_split(choice.candidates, choice.allowed, choice.bits))
-
-
-def random_split(splits: Candidates, allowed: Mask, bits: Bits) -> Integers:
-    """The candidates `[node]` that `at_random` draws."""
-    return _split_of(draw_uniformly(splits.left(allowed), bits), splits, allowed, bits)
+    attribute = draw_uniformly(choice.attributes_left(), choice.bits)
+    return Drawn(_split_of(attribute, choice.candidates, choice.allowed, choice.bits))
 
 
 def weighted_split(splits: Candidates, allowed: Mask, weights: Floats, bits: Bits) -> Integers:

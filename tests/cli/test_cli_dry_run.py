@@ -185,3 +185,15 @@ def test_a_cost_is_shown_as_one_range(
 ) -> None:
     forms = [PlannedQuery("tables", "joint noise", each) for each in (few, many)]
     assert cost_in_words(*forms) == shown
+
+
+def test_dry_run_says_that_attributes_divide_the_cost_of_the_second_sweep(db: Path) -> None:
+    words = ("--dry-run", "--recipe", "boosted", "--name", "again", "--epsilon", "1")
+    shown = dpforest(*train(db, *words, "--delta", "0.00001")).text
+    lines = [line for line in shown.splitlines() if " sweep again " in line]
+    assert lines
+    for line in lines:
+        assert "divided among attributes" in line
+        assert line.rstrip().endswith("at most")
+    assert "sweep again: the first sweep shows which attributes are worth it." in shown
+    assert "sweep again" not in dpforest(*train(db, *words)).text, "one sweep: no δ, two classes"

@@ -26,6 +26,7 @@ from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.postprocess.attribute_gains import FittedValues
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP
+from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.plan import ROW_COUNTS
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, Mechanism
@@ -35,7 +36,7 @@ from dpforest_duckdb.splits.positions import REACH
 from dpforest_duckdb.training.evaluate import evaluate
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.run import Run
-from dpforest_duckdb.tree import LEAF, Tree
+from dpforest_duckdb.tree import LEAF, SCALE, Tree
 
 
 def boosted(
@@ -121,6 +122,13 @@ def test_the_mechanisms_are_given_what_the_plan_says(
     monkeypatch.setattr(
         Mechanism, "draw", lambda self, *rest: mechanisms.add(self) or draw(self, *rest)
     )
+    asked_for, choose = list[Any](), boosting.worth_another_step
+
+    def choosing(fitted: Any, *variances: Any) -> list[int]:
+        asked_for[:] = variances
+        return choose(fitted, *variances)
+
+    monkeypatch.setattr(boosting, "worth_another_step", choosing)
     run, forest = boosted(con, public(), delta, rows_per_unit, tmp_path)
     assert mechanisms == {EXPONENTIAL}, "permute-and-flip costs four times as much in μ²"
     measure = GAUSSIAN_DP if delta else PURE_DP
@@ -145,6 +153,12 @@ def test_the_mechanisms_are_given_what_the_plan_says(
     expected = [q for q in settled.queries if q.purpose in ("sweep", "sweep again", "forest")]
     used, whole = sum(cost for cost, _ in sums), sum(q.total for q in expected)
     assert whole - len(public().attributes) < used <= whole
+    if delta:  # the choice knows the variance of the noise
+        again = settled.query("sweep again")
+        assert again is not None
+        (before, later), bound = asked_for, sensitivity(sweep, 2, rows_per_unit)
+        assert before == pytest.approx(bound * ATTO / sweep.by_depth[0] / boosting.WHOLE**2)
+        assert later(2) == pytest.approx(bound * ATTO / (again.total // 2) / boosting.WHOLE**2)
     assert settled.fits(NANO, delta)
     spent = settled.squared_mu if delta else settled.epsilon
     assert spent > 0.999 * (run.request.squared_mu if delta else NANO)
@@ -214,6 +228,78 @@ def test_the_second_sweep_divides_its_cost_among_the_attributes_that_it_has(
     second = [again.total // len(some)] * len(some)
     forest_of = [] if trees is None else list(trees.by_depth) * trees.times
     assert costs == list(first.by_depth) * 10 + second + forest_of
+    assert some == sorted(some)
+
+
+@pytest.mark.parametrize("delta", [0, 1e-5])
+def test_nothing_but_released_figures_decides_about_attributes_and_votes(
+    fit: Callable[..., Forest], monkeypatch: pytest.MonkeyPatch, delta: float
+) -> None:
+    """Noise that ignores the sums and counts it gets: two tables of other rows are then alike."""
+    seen: list[Any] = []
+
+    def blind(self: ExactNoise, private: np.ndarray, cost: int, bound: int) -> np.ndarray:
+        of_gradients = bound >= boosting.WHOLE
+        random = np.random.default_rng(private.size + len(seen))
+        seen.append(cost)
+        if of_gradients:
+            return random.integers(-300, 900, private.shape) * boosting.WHOLE
+        return np.full_like(private, 1_000)
+
+    def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*released: Any) -> Any:
+            seen.append(function(*released))
+            return seen[-1]
+
+        return called
+
+    for mechanism in ("laplace", "gaussian"):
+        monkeypatch.setattr(ExactNoise, mechanism, blind)
+    for name in ("worth_another_step", "draw_weights"):
+        monkeypatch.setattr(boosting, name, recorded(getattr(boosting, name)))
+    attributes = tuple(
+        Attribute(f"a{n}", "categorical", ("a", "b", "c"), nullable=False) for n in range(6)
+    )
+    domain, found = Domain(attributes, "c", ("c0", "c1", "c2")), []
+    for table in range(2):
+        con = duckdb.connect()
+        codes = ", ".join(
+            f"chr(97 + (hash(i + {n + 70 * table}) % 3)::INTEGER) AS a{n}" for n in range(6)
+        )
+        con.execute(
+            f"CREATE TABLE t AS SELECT {codes}, 'c' || hash(i + {71 * table}) % 3 AS c "
+            "FROM range(3_000) r(i)"
+        )
+        forest = fit(con, "t", domain=domain, recipe="boosted", epsilon=8, delta=delta, seed=3)
+        found.append(([str(each) for each in seen], [tree.votes.tolist() for tree in forest.trees]))
+        seen.clear()
+    assert found[0] == found[1]
+    assert len(found[0][0]) > len(attributes)
+
+
+def test_draws_of_random_trees_go_by_class_means_and_both_sweeps_too(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by the last step alone: the votes that they go by are those in the forest."""
+    given: list[Any] = []
+    weigh = boosting.draw_weights
+
+    def recorded(*released: Any) -> Any:
+        given.append(released)
+        return weigh(*released)
+
+    monkeypatch.setattr(boosting, "draw_weights", recorded)
+    con.execute(
+        "CREATE TABLE t AS SELECT i % 97 * 1.0 AS n0, i % 31 * 3.0 AS n1, i % 89 * 1.0 AS n2, "
+        "'x' AS a0, 'c' || ((i % 97) * 2 // 97) AS c FROM range(6_000) r(i)"
+    )
+    forest = fit(
+        con, "t", domain=numbers(2, more=1), recipe="boosted", epsilon=2, delta=1e-5, seed=1
+    )
+    ((log_odds, _),) = given
+    assert len(log_odds) == 4
+    for odds, tree in zip(log_odds, forest.trees[1:5], strict=True):
+        assert (np.rint(odds * SCALE) == tree.votes[tree.leaves]).all()
 
 
 def test_random_trees_split_more_often_by_attributes_that_say_more(
@@ -343,12 +429,14 @@ def test_leaves_of_random_trees_can_all_be_reached() -> None:
     domain = public()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
-        trees = random_trees(domain, 20, 4, Randomness.seeded(0).bits)
+        trees = random_trees(
+            domain, 20, 4, np.ones(len(domain.attributes)), Randomness.seeded(0).bits
+        )
     every = np.array(list(itertools.product(*(range(cells) for cells in domain.cells))))
     for tree in trees:
         assert set(tree.find(every)) == set(tree.leaves)
         assert tree.counts is None
     assert len({tuple(tree.attribute) for tree in trees}) > 10
     tiny = Domain((Attribute("a", "categorical", ("x",), nullable=False),), "c", ("p", "q"))
-    (single,) = random_trees(tiny, 1, 4, Randomness.secure().bits)
+    (single,) = random_trees(tiny, 1, 4, np.ones(len(tiny.attributes)), Randomness.secure().bits)
     assert single.kind.tolist() == [1, LEAF, LEAF] or (single.kind != LEAF).sum() == 1

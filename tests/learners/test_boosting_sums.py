@@ -98,7 +98,10 @@ def test_sums_of_gradients_are_those_of_the_scores(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         bits = Randomness.seeded(1).bits
-    trees = [voting(t, random, classes) for t in random_trees(domain, 5, 3, bits)]
+    trees = [
+        voting(t, random, classes)
+        for t in random_trees(domain, 5, 3, np.ones(len(domain.attributes)), bits)
+    ]
     assert all(tree.depth(domain.cells) == 3 for tree in trees)
     rows, scale = coded(con, domain), Gradients(WHOLE, 333, 100)
     rows.add_votes(trees[:2])
@@ -132,7 +135,9 @@ def test_a_row_more_changes_the_sums_by_no_more_than_the_sensitivity(
     domain, random = public(classes), np.random.default_rng(3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
-        trees = random_trees(domain, 3, 3, Randomness.seeded(2).bits)
+        trees = random_trees(
+            domain, 3, 3, np.ones(len(domain.attributes)), Randomness.seeded(2).bits
+        )
     query = PlannedQuery("forest", "m", (1,), measure=measure)
     scale, bound, sure = gradient_scale(query, classes), sensitivity(query, classes, 1), 0.0
     votes = [voting(tree, random, classes) for tree in trees]

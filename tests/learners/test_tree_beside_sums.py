@@ -56,7 +56,10 @@ def points_of(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         bits = Randomness.seeded(1).bits
-    trees = [voting(t, random, classes, odds) for t in random_trees(domain, 3, 2, bits)]
+    trees = [
+        voting(t, random, classes, odds)
+        for t in random_trees(domain, 3, 2, np.ones(len(domain.attributes)), bits)
+    ]
     engine = DuckDBEngine(con)
     coded = encode(
         engine, engine.table("t"), domain, PrivacyUnit("row"), trees=1, sample="all", salt=1
@@ -142,7 +145,7 @@ def test_a_table_without_rows_gives_no_points(con: duckdb.DuckDBPyConnection) ->
     coded = encode(
         engine, engine.table("t"), domain, PrivacyUnit("row"), trees=1, sample="all", salt=1
     )
-    (tree,) = random_trees(domain, 1, 2, Randomness.secure().bits)
+    (tree,) = random_trees(domain, 1, 2, np.ones(len(domain.attributes)), Randomness.secure().bits)
     assert coded.rate_mixtures([[tree], [tree]], MIXTURES, 1).tolist() == [0] * len(MIXTURES)
 
 

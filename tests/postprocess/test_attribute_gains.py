@@ -61,8 +61,18 @@ def test_the_number_of_attributes_has_the_largest_gain() -> None:
 def test_nothing_fails_where_nothing_moved_or_there_is_one_attribute() -> None:
     assert len(worth_another_step(fitted(0.0, 0.0), 10.0, float)) >= 1
     assert worth_another_step(fitted(0.3), 10.0, float) == [0]
-    negative = [FittedValues(np.array([[0.1]]), np.array([[-50.0]]))] * 2
-    assert set(worth_another_step(negative, 10.0, float)) <= {0, 1}
+
+
+def test_noisy_hessians_below_that_of_a_single_row_count_as_one() -> None:
+    """A negative one would make an attribute worth a step, or unlikely to be drawn."""
+    step = np.array([[1.0], [-1.0]])
+    low, negative = (np.full((2, 1), hessian) for hessian in (0.25, -1e6))
+    clear = FittedValues(step, np.full((2, 1), 500.0))
+    for hessians in (low, negative):
+        few = [FittedValues(step, hessians), clear]
+        assert worth_another_step(few, 400.0, lambda number: 200.0 * number) == [1]
+        odds = [np.array([[-0.5, 0.5], [0.5, -0.5]])] * 2
+        assert draw_weights(odds, [hessians, low]) == pytest.approx([0.5, 0.5])
 
 
 def test_half_of_the_draws_are_uniform_and_half_by_what_attributes_say() -> None:

@@ -11,6 +11,9 @@ def test_a_query_is_repeated_for_what_its_recipe_repeats_it_for() -> None:
     assert wording("sweep").repeated((1, 14)) == "14 attributes"
     assert wording("bounds window 3").repeated((1, 6)) == "6 attributes"
     assert wording("rows").repeated((1, 1)) == ""
+    assert wording("rows").often((1, 1)) == "once"
+    divided = PlannedQuery("sweep again", "m", (6,))
+    assert str(divided) == "sweep again: m, ε = 0.000000006, divided among attributes"
     by_rank = PlannedQuery("tables", "joint noise", (6, 4))
     assert str(by_rank).endswith("× 2 attributes = 0.00000001")
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.learners.boosting import AGAIN, BOOSTING, SWEEP
+from dpforest_duckdb.learners.boosting import BOOSTING, SWEEP, SWEEP_AGAIN
 from dpforest_duckdb.learners.class_means import ordered_attributes
 from dpforest_duckdb.postprocess.pipeline import as_grown
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, share
@@ -106,7 +106,7 @@ def _in_rounds(
         ("means", measure.blocks, means // 2, started),
         ("products", measure.blocks, means // 2, started),
         (SWEEP, mechanism, sweep // sweeps, len(request.domain.attributes)),
-        (AGAIN, mechanism, sweep // sweeps, sweeps - 1),
+        (SWEEP_AGAIN, mechanism, sweep // sweeps, sweeps - 1),
         ("forest", mechanism, random, trees),
     ]
     queries = (

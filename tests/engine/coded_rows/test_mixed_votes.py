@@ -70,7 +70,12 @@ def models(kind: str, trees: Trees) -> Sequence[Sequence[Tree]]:
         return [one, trees.path(2)], [trees.path(0), trees.path(1, 2)], [two, trees.path()]
     if kind == "no path":
         return [trees.path(1, 1), trees.path(1, 0)], [trees.path(0, 1, mirrored=True)], [one]
-    binary = [trees.voting(tree) for tree in random_trees(trees.domain, 3, 3, SecureBits())]
+    binary = [
+        trees.voting(tree)
+        for tree in random_trees(
+            trees.domain, 3, 3, np.ones(len(trees.domain.attributes)), SecureBits()
+        )
+    ]
     return [binary[0], one], [binary[0], binary[1]], [binary[2], trees.path()]
 
 

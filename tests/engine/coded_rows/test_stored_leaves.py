@@ -47,7 +47,7 @@ def test_sums_are_the_same_whether_leaves_are_stored_or_not(classes: int) -> Non
         votes[tree.leaves] = 1000 * random.integers(-900, 900, (len(tree.leaves), classes))
         return replace(tree, votes=votes)
 
-    a, b, c = map(voting, random_trees(domain, 3, 4, SecureBits()))
+    a, b, c = map(voting, random_trees(domain, 3, 4, np.ones(len(domain.attributes)), SecureBits()))
     sweep, other, scale = *(voting(one_split(domain, n)) for n in (0, 1)), Gradients(2**16, 2, 1)
     turns = [([a, b], [sweep]), ([c], [a, sweep]), ([sweep], [c, b]), ([a], []), ([a], [c])]
     turns += [([b, c], [b]), ([c], [sweep, other]), ([other], [])]  # the last adds in its statement

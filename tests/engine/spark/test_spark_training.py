@@ -143,7 +143,7 @@ def test_leaves_are_found_by_bit_sets(spark: Any) -> None:
     words = [f"{value} AS {column}" for value, column in zip(packed, layout.words, strict=True)]
     rows = spark.createDataFrame(codes.tolist(), [a.name for a in numbers]).selectExpr(*words)
     for depth in (0, 4, 12):
-        (tree,) = random_trees(domain, 1, depth, SeededBits(1))
+        (tree,) = random_trees(domain, 1, depth, np.ones(len(domain.attributes)), SeededBits(1))
         assert (len(tree.leaves) > 2 * BITS) == (depth == 12)
         leaf = Leaves.of(layout, tree).sql(Sql("0"), dialect.numbers)
         found = rows.selectExpr(f"{leaf} AS leaf").collect()
