@@ -24,6 +24,7 @@ from dpforest_duckdb.learners import private_bins as medians
 from dpforest_duckdb.learners.boosting import random_trees, sensitivity
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.postprocess.attribute_gains import FittedValues
+from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP
 from dpforest_duckdb.privacy.noise import ExactNoise
@@ -129,6 +130,12 @@ def test_the_mechanisms_are_given_what_the_plan_says(
         return choose(fitted, *variances)
 
     monkeypatch.setattr(boosting, "worth_another_step", choosing)
+    spent_for, spend = set[str](), Accountant.spend
+    monkeypatch.setattr(
+        Accountant,
+        "spend",
+        lambda self, of, *_, **how: spent_for.add(of) or spend(self, of, *_, **how),
+    )
     run, forest = boosted(con, public(), delta, rows_per_unit, tmp_path)
     assert mechanisms == {EXPONENTIAL}, "permute-and-flip costs four times as much in μ²"
     measure = GAUSSIAN_DP if delta else PURE_DP
@@ -153,6 +160,7 @@ def test_the_mechanisms_are_given_what_the_plan_says(
     expected = [q for q in settled.queries if q.purpose in ("sweep", "sweep again", "forest")]
     used, whole = sum(cost for cost, _ in sums), sum(q.total for q in expected)
     assert whole - len(public().attributes) < used <= whole
+    assert spent_for >= {query.purpose for query in expected}
     if delta:  # the choice knows the variance of the noise
         again = settled.query("sweep again")
         assert again is not None
@@ -214,6 +222,8 @@ def test_the_second_sweep_divides_its_cost_among_the_attributes_that_it_has(
         return chosen[-1]
 
     monkeypatch.setattr(boosting, "worth_another_step", choosing)
+    rounds, event = list[Any](), boosting.Event
+    monkeypatch.setattr(boosting, "Event", lambda *said: rounds.append(said) or event(*said))
     run, forest = boosted(con, Domain(attributes, "c", ("c0", "c1", "c2")), delta, 1, tmp_path)
     plan = find("boosted").plan(replace(counted(run.request, forest), rows=8_000))
     first, again, trees = (plan.query(name) for name in ("sweep", "sweep again", "forest"))
@@ -229,6 +239,8 @@ def test_the_second_sweep_divides_its_cost_among_the_attributes_that_it_has(
     forest_of = [] if trees is None else list(trees.by_depth) * trees.times
     assert costs == list(first.by_depth) * 10 + second + forest_of
     assert some == sorted(some)
+    *_, (_, done, whole, _) = (said for said in rounds if "round" in said)
+    assert done == whole
 
 
 @pytest.mark.parametrize("delta", [0, 1e-5])
