@@ -66,11 +66,12 @@ def test_nothing_fails_where_nothing_moved_or_there_is_one_attribute() -> None:
 def test_noisy_hessians_below_that_of_a_single_row_count_as_one() -> None:
     """A negative one would make an attribute worth a step, or unlikely to be drawn."""
     step = np.array([[1.0], [-1.0]])
-    low, negative = (np.full((2, 1), hessian) for hessian in (0.25, -1e6))
+    low, negative, none = (np.full((2, 1), hessian) for hessian in (0.25, -1e6, 0.0))
     clear = FittedValues(step, np.full((2, 1), 500.0))
-    for hessians in (low, negative):
+    for hessians in (low, negative, none):
         few = [FittedValues(step, hessians), clear]
-        assert worth_another_step(few, 400.0, lambda number: 200.0 * number) == [1]
+        with np.errstate(all="raise"):
+            assert worth_another_step(few, 400.0, lambda number: 200.0 * number) == [1]
         odds = [np.array([[-0.5, 0.5], [0.5, -0.5]])] * 2
         assert draw_weights(odds, [hessians, low]) == pytest.approx([0.5, 0.5])
 

@@ -167,6 +167,33 @@ def gradients_of_several_classes_as_of_two() -> None:
     boosting.sensitivity = lambda query, classes, k: sensitivity(query, 2, k)
 
 
+def second_sweep_not_divided() -> None:
+    """Each attribute of the second sweep of boosting gets the cost of all of them."""
+    spend = Accountant.spend
+
+    def whole(self: Accountant, purpose: str, *where: int, times: int = 1, among: int = 1) -> int:
+        return spend(self, purpose, *where, times=times)
+
+    Accountant.spend = whole  # type: ignore[method-assign]
+
+
+def attributes_chosen_by_true_sums() -> None:
+    """The attributes of the second sweep of boosting follow from hessians without noise."""
+    true, values = list[Any](), boosting.FittedValues
+    sum_gradients = DuckDBRows.sum_gradients
+
+    def kept(self: DuckDBRows, trees: Any, scale: Any) -> Any:
+        true[:] = sum_gradients(self, trees, scale)
+        return true
+
+    def of_true(added: Any, hessians: Any) -> Any:
+        found = true[0][-len(hessians) :, 1::2] / boosting.WHOLE
+        return values(added, found.astype(float))
+
+    DuckDBRows.sum_gradients = kept  # type: ignore[method-assign]
+    boosting.FittedValues = of_true  # type: ignore[misc, assignment]
+
+
 def medians_at_double_cost() -> None:
     """The exponential mechanism is taken to cost a quarter of its μ²."""
     drawn_epsilon = measure.drawn_epsilon
@@ -617,6 +644,8 @@ MUTANTS: dict[str, Callable[[], None]] = {
         seed_unflagged,
         hessians_too_large,
         gradients_of_several_classes_as_of_two,
+        second_sweep_not_divided,
+        attributes_chosen_by_true_sums,
         medians_at_double_cost,
         pure_costs_free_with_a_delta,
         draws_at_half_of_their_cost,

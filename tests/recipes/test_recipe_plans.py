@@ -82,6 +82,9 @@ def test_the_accountant_refuses_what_was_not_planned() -> None:
     assert fresh.spend("split", 0, times=3) == 10
     with pytest.raises(PlanError):
         fresh.spend("split", 1, times=4)
+    assert Accountant(account.plan, 60, 0).spend("split", among=3) == 3
+    with pytest.raises(PlanError):  # a query of no cost would have no noise that is paid for
+        Accountant(account.plan, 60, 0).spend("split", among=11)
 
 
 def test_a_misspelt_purpose_is_not_taken_for_a_query_that_was_not_planned() -> None:
