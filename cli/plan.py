@@ -224,8 +224,9 @@ def _explain(run: Run, found: list[Branch]) -> None:
         )
     if any(plan.query(SWEEP_AGAIN) for plan in plans):
         tell(
-            f"{SWEEP_AGAIN}: the first sweep shows which attributes are worth it. The fewer these "
-            "are, the less noise each gets; the plan shows the noise if all are."
+            f"{SWEEP_AGAIN}: the first sweep shows for which attributes another step pays. These "
+            "divide the cost, so the fewer they are, the less noise each gets. The plan shows the "
+            "noise if it is all of them."
         )
     without = " and without δ" if run.delta else ""
     follows = [
@@ -307,13 +308,14 @@ def _query_line(ends: Ends, recipe: Recipe) -> list[str]:
     from dpforest_duckdb.privacy.wording import wording
 
     (few, _), (many, _) = ends
+    divided = wording(many.purpose).divided
     noise = _range(*(_rounded(recipe.learner.deviation(*end)) for end in ends))
     return [
         many.purpose,
         many.mechanism,
-        f"{few.measure} = {cost_in_words(few, many)}",
+        f"{few.measure} = {cost_in_words(few, many)}{' in total' if divided else ''}",
         _often(few, many),
-        f"{noise} at most" if wording(many.purpose).divided else noise,
+        f"{noise} at most" if divided else noise,
     ]
 
 
@@ -322,7 +324,9 @@ def _rows(least: int, most: int | None) -> str:
 
 
 def _often(few: PlannedQuery, many: PlannedQuery) -> str:
-    """How often a query is asked, with the fewest and with the most rows."""
+    """How often a query is asked, with the fewest and with the most rows, or what divides its
+    cost.
+    """
     from dpforest_duckdb.privacy.wording import wording
 
     ends = [(len(query.by_depth), query.times) for query in (few, many)]

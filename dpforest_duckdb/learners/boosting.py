@@ -1,4 +1,4 @@
-"""Boosting: trees whose structure depends on no row, fitted one block after the other.
+"""Boosting: trees with a structure that no private figure decides, fitted block after block.
 
 Every row has a score, its log-odds so far, stored in the database. A block of trees queries the
 sums of gradients and hessians of the logistic loss at its leaves, receives them with noise, and
@@ -79,8 +79,8 @@ def sensitivity(query: PlannedQuery, classes: int, k: int) -> int:
 
 
 def boost(rows: CodedRows, context: TrainingContext) -> Grown:
-    """A sweep over all attributes, one tree of one split for each; then a sweep over those that are
-    worth it, and blocks of random trees, if they are planned.
+    """A sweep over all attributes, one tree of one split for each; then, if they are planned, a
+    sweep over those for which another step pays, and blocks of random trees.
 
     The trees of the first sweep start at class means, if the plan has them. The second sweep
     divides its cost among the attributes that it has, so the fewer these are, the less noise they
@@ -92,7 +92,9 @@ def boost(rows: CodedRows, context: TrainingContext) -> Grown:
 
 @dataclass(frozen=True)
 class _Step:
-    """A tree with a step as votes, and the `values` that it follows from, by leaf."""
+    """A tree with a step as votes, and the same step in log-odds with its hessians, by leaf; random
+    trees do not use these `values`.
+    """
 
     tree: Tree
     values: FittedValues
@@ -108,7 +110,7 @@ class _Boosting:
     rows: CodedRows
     context: TrainingContext
     done: int = field(default=0, init=False)
-    again: int = field(default=0, init=False)  # attributes of the second sweep
+    attributes_again: int = field(default=0, init=False)  # of the second sweep
     fitted: dict[int, FittedValues] = field(default_factory=dict, init=False)  # by attribute
 
     def run(self) -> Grown:
@@ -144,7 +146,7 @@ class _Boosting:
         """
         forest = self.plan.query("forest")
         blocks = -(-forest.times // self.block) if forest else 0
-        return len(self.context.request.domain.attributes) + self.again + blocks
+        return len(self.context.request.domain.attributes) + self.attributes_again + blocks
 
     def start_at_shares(self) -> Tree:
         """A tree without a split, with the log-odds of the noisy class shares in its votes."""
@@ -177,19 +179,19 @@ class _Boosting:
             (step,) = self.fit_block([single[number]], query, cost, 1.0, widths)
             single[number], self.fitted[number] = _added(single[number], step.tree), step.values
 
-    def sweep_again(self, single: list[Tree], before: int) -> None:
-        """A sweep over the attributes that are worth it, each of which cost `before` in the first
-        sweep. They divide the cost of this one.
+    def sweep_again(self, single: list[Tree], cost_before: int) -> None:
+        """A sweep over the attributes for which another step pays. They divide its cost; in the
+        first sweep each cost `cost_before`.
         """
         query, request = self.planned(SWEEP_AGAIN), self.context.request
         (whole,) = query.by_depth
         bound = sensitivity(query, len(request.domain.classes), request.rows_per_unit)
         attributes = worth_another_step(
             [self.fitted[number] for number in range(len(single))],
-            _variance(query, before, bound),
-            lambda number: _variance(query, whole // number, bound),
+            _variance(query, cost_before, bound),
+            lambda count: _variance(query, whole // count, bound),
         )
-        self.again = len(attributes)
+        self.attributes_again = len(attributes)
         cost = self.context.accountant.spend(SWEEP_AGAIN, among=len(attributes))
         self.sweep(single, attributes, query, cost)
 
@@ -321,8 +323,9 @@ def _in_order(tree: Tree, domain: Domain) -> int:
 def random_trees(domain: Domain, trees: int, depth: int, weights: Floats, bits: Bits) -> list[Tree]:
     """Trees of random binary splits, without votes.
 
-    For each split an attribute is drawn in proportion to its `weights[attribute]`, which are
-    released, and then one of its splits. They depend on the domain and the weights only.
+    For each split an attribute is drawn in proportion to its `weights[attribute]`, which follow
+    from released figures, and then one of its splits. The trees depend on nothing else but the
+    domain.
     """
     splits, growth = candidates(domain, "binary"), Growth(domain.cells, trees, len(domain.classes))
     frontier = np.arange(trees)

@@ -20,8 +20,8 @@ NOTHING = 1e-12  # added to what may be 0, so that no figure is 0 / 0
 
 @dataclass(frozen=True)
 class FittedValues:
-    """The step that an attribute took: `added[value, score]`, and the `hessians[value, score]` by
-    which it was computed.
+    """The step of an attribute: `added[value, score]` in log-odds, and the released
+    `hessians[value, score]`: noisy sums over rows, which may be negative.
     """
 
     added: Floats
@@ -59,9 +59,9 @@ def draw_weights(log_odds: Sequence[Floats], hessians: Sequence[Floats]) -> Floa
     """How likely each attribute is to be drawn for a split of a random tree; the sum is 1.
 
     Half of the draws are uniform, because attributes may say something only together. The other
-    half are in proportion to what an attribute says alone: Σ h (s - mean of s)² over its values,
-    with the `log_odds[value, class]` s that it adds and `hessians[value, score]`, whose sum over
-    the scores is h.
+    half are in proportion to what an attribute says alone: Σ h (s - mean of s)² over its values and
+    the classes. s are the `log_odds[value, class]` that it adds, less their mean over the classes,
+    h is the sum of `hessians[value, score]` over the scores, and weighs the mean of s over values.
     """
     said = np.array([_said(*each) for each in zip(log_odds, hessians, strict=True)]) + NOTHING
     weights: Floats = EVEN / len(said) + (1 - EVEN) * said / said.sum()
@@ -69,6 +69,8 @@ def draw_weights(log_odds: Sequence[Floats], hessians: Sequence[Floats]) -> Floa
 
 
 def _said(log_odds: Floats, hessians: Floats) -> float:
+    """What an attribute says alone, as in `draw_weights`."""
     weight = np.maximum(hessians, LEAST_HESSIAN).sum(axis=1, keepdims=True)
-    between = log_odds - log_odds.mean(axis=1, keepdims=True)  # of classes: a shift says nothing
-    return float((weight * (between - (weight * between).sum(axis=0) / weight.sum()) ** 2).sum())
+    centred = log_odds - log_odds.mean(axis=1, keepdims=True)  # a shift of all classes says nothing
+    mean = (weight * centred).sum(axis=0) / weight.sum()
+    return float((weight * (centred - mean) ** 2).sum())

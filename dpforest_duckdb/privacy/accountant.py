@@ -22,8 +22,9 @@ class Accountant:
         """Spend a query at a depth; returns the cost of one.
 
         `times` is how often that cost is paid there, where a learner asks for it only once. With
-        `among` the cost is divided among that many queries, and what one of them costs is returned.
-        Raises `PlanError` for a query that was not planned, or was asked at this depth before.
+        `among`, that many queries divide the cost equally, rounded down. Raises `PlanError` for a
+        query that was not planned or was asked at this depth before, if `times` is more than
+        planned, or if a query would cost less than 1.
         """
         query = self.plan.query(purpose)
         queried = self._queried.setdefault(purpose, [])

@@ -39,8 +39,9 @@ class PlannedQuery:
 
     `by_depth` has the cost of one query at one node, in nano-ε or atto-μ² (`measure`), for each
     depth where it is asked. `times` is the number of trees that ask it of the same rows (1 if trees
-    have disjoint rows). Some queries are asked in turns, or of attributes, instead (`wording`). A
-    cost may also be divided among queries that released figures choose: together they cost no more.
+    have disjoint rows). Some queries are asked in turns, or of attributes, instead (`wording`). If
+    released figures choose queries that divide a cost (`Wording.divided`), `by_depth` has their
+    cost together, and `times` is 1.
     `per_row` is the most that a row changes counts with discrete Laplace noise, all together; 0 if
     the query returns anything else.
     """
@@ -80,7 +81,9 @@ class PlannedQuery:
 
     @property
     def often(self) -> str:
-        """How often the query is asked, such as "6 depths × 3 trees"; "once" if once."""
+        """How often the query is asked, such as "6 depths × 3 trees", or "divided among
+        attributes"; "once" if once.
+        """
         return wording(self.purpose).often((len(self.by_depth), self.times))
 
     def __str__(self) -> str:

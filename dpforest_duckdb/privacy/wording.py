@@ -11,8 +11,9 @@ from dataclasses import dataclass
 class Wording:
     """A query in words: `step` says what it is for.
 
-    It is asked in several `turns`, and in each of them once for each of several `each`. Or its cost
-    is `divided` among some of these, which what was released before decides.
+    It is asked in several `turns`, and in each of them once for each of several `each`. Or it is
+    asked once for each of some `divided`, such as "attributes": released figures choose these, and
+    they divide the cost.
     """
 
     step: str

@@ -113,14 +113,15 @@ def weighted_split(splits: Candidates, allowed: Mask, weights: Floats, bits: Bit
     uniform candidate of it.
     """
     masses = np.where(splits.left(allowed), weights, 0.0).cumsum(axis=1)
-    # 52 bits, so that a product stays below the whole mass; this draw protects nothing
+    # 52 bits, so that a product stays below the whole mass; weights are public, so this draw need
+    # not be exact
     uniform = (bits.words(len(masses)) >> np.uint64(12)) / 2**52
     attribute = (masses <= (uniform * masses[:, -1])[:, None]).sum(axis=1)
     return _split_of(attribute, splits, allowed, bits)
 
 
 def _split_of(attribute: Integers, splits: Candidates, allowed: Mask, bits: Bits) -> Integers:
-    """A uniform candidate of the `attribute[node]`."""
+    """A uniform allowed candidate `[node]` of each node's `attribute[node]`."""
     matching = splits.attribute[None, :] == attribute[:, None]
     return draw_uniformly(matching & allowed, bits)
 

@@ -193,7 +193,8 @@ def test_dry_run_says_that_attributes_divide_the_cost_of_the_second_sweep(db: Pa
     lines = [line for line in shown.splitlines() if " sweep again " in line]
     assert lines
     for line in lines:
+        assert " in total " in line
         assert "divided among attributes" in line
         assert line.rstrip().endswith("at most")
-    assert "sweep again: the first sweep shows which attributes are worth it." in shown
+    assert "sweep again: the first sweep shows for which attributes another step pays." in shown
     assert "sweep again" not in dpforest(*train(db, *words)).text, "one sweep: no δ, two classes"

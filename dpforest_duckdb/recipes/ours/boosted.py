@@ -94,7 +94,7 @@ def _in_rounds(
 
     After a noisy number of rows and `turns` of `medians`, `start` percent go to class means: half
     to sums, half to products. Of what then remains, `forest` percent go to random `trees`, the
-    others to one or two `sweeps`: over all attributes, then over those that are worth it.
+    others to one or two `sweeps`: over all attributes, then over those for which it pays.
     """
     measure = request.measure
     mechanism = f"{measure.sums} on gradients"
