@@ -1,21 +1,24 @@
 -- Rate mixtures of models: each row gives each mixture up to {{ whole }} points, half of them if
--- its class has the highest log-odds, and up to half for a small loss. Equal rows are rated once.
+-- its class has the highest log-odds, and up to half for a small loss. If many are equal, they are
+-- rated together.
 -- inputs: the TEMP table of codes, the models' votes and their mixtures (see
 -- dpforest_duckdb/engine/coded_rows/mixed_votes.py)
 -- outputs: the sum of points of each mixture; none if there are no rows
 -- reads private rows: yes
-WITH alike AS (
-  SELECT {% for word in words %}{{ word }}, {% endfor %}{{ node_class }} % {{ classes }} AS "class", COUNT(*) AS "rows"
+WITH rated AS (
+  SELECT {% for word in words %}{{ word }}, {% endfor %}{{ node_class }} % {{ classes }} AS "class", {% if grouped %}COUNT(*){% else %}1{% endif %} AS "rows"
   FROM {{ codes }}
 {% if one_in > 1 %}
   WHERE hash({{ words | join(", ") }}) % {{ one_in }} = 0
 {% endif %}
+{% if grouped %}
   GROUP BY ALL
+{% endif %}
 )
 , rooted AS (
   SELECT *{% for root in votes.roots %}, {{ root.value }} AS {{ root.name }}{% endfor %}
 
-  FROM alike
+  FROM rated
 )
 , placed AS (
   SELECT

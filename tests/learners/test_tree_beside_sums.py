@@ -48,6 +48,7 @@ def points_of(
     classes: int,
     odds: float = 1.0,
     one_in: int = 1,
+    likely_rows: int = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The points of every mixture: by the statement, and worked out row by row `[row, mixture]`."""
     con.execute("CREATE OR REPLACE TABLE t (a VARCHAR, n INTEGER, c VARCHAR)")
@@ -64,8 +65,9 @@ def points_of(
     coded = encode(
         engine, engine.table("t"), domain, PrivacyUnit("row"), trees=1, sample="all", salt=1
     )
-    found = coded.rate_mixtures([trees[:2], trees[2:]], MIXTURES, one_in)
-    coded.drop()
+    rows_at_roots = coded.with_same_codes(1, likely_rows=likely_rows, owned=True)
+    found = rows_at_roots.rate_mixtures([trees[:2], trees[2:]], MIXTURES, one_in)
+    rows_at_roots.drop()
     codes = np.array(
         [[a.code(v) for a, v in zip(domain.attributes, row[:2], strict=True)] for row in rows]
     )
@@ -123,14 +125,16 @@ def test_so_many_rows_give_points_as_the_noise_of_the_draw_needs(
 
 @pytest.mark.parametrize("classes", [2, 5])
 @pytest.mark.parametrize(("odds", "one_in"), [(0.1, 1), (50.0, 1), (0.1, 2)])
+@pytest.mark.parametrize("likely_rows", [0, 1])
 def test_a_row_more_gives_every_mixture_0_to_its_most(
-    con: duckdb.DuckDBPyConnection, classes: int, odds: float, one_in: int
+    con: duckdb.DuckDBPyConnection, classes: int, odds: float, one_in: int, likely_rows: int
 ) -> None:
+    """Whether equal rows are rated together, or each alone."""
     rows = some_rows(20, classes)
-    before, _ = points_of(con, rows, classes, odds, one_in)
+    before, _ = points_of(con, rows, classes, odds, one_in, likely_rows)
     rated = 0
     for added in [*some_rows(6, classes), rows[0]]:
-        after, _ = points_of(con, [added, *rows], classes, odds, one_in)
+        after, _ = points_of(con, [added, *rows], classes, odds, one_in, likely_rows)
         assert (after >= before).all()
         assert (after - before <= POINTS).all()
         rated += (after > before).any()

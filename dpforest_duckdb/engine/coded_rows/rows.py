@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 
@@ -36,17 +37,19 @@ class DuckDBRows:
         self._scored = ScoredRows(stored)
         self._ident, self._layout = stored.ident, stored.layout
         self._classes, self._node_classes = stored.classes, stored.node_classes
+        self._likely_rows = 0
 
     def with_same_codes(
         self, copies: int, *, likely_rows: int = 0, owned: bool = False
     ) -> DuckDBRows:
-        """The same rows at their roots, counted by the statement for `likely_rows` (0: unknown).
+        """The same rows at their roots, read by the statements for `likely_rows` (0: unknown).
 
         If the coded table is `owned`, it is dropped with them; then the rows here must not be used
         any more.
         """
         other = DuckDBRows(self._stored.with_same_codes(copies, owned=owned))
         other._class_counts = self._class_counts.of_same_codes(other._stored, likely_rows)
+        other._likely_rows = likely_rows
         return other
 
     def count_classes(self, first: int, nodes: int) -> list[Integers]:
@@ -147,6 +150,7 @@ class DuckDBRows:
             codes=self._stored.codes,
             words=self._layout.words,
             one_in=one_in,
+            grouped=self._many_are_equal(),
             node_class=self._node_classes[0],
             classes=self._classes,
             votes=votes,
@@ -156,6 +160,14 @@ class DuckDBRows:
         )
         found = self._stored.arrays(sql, step="rate_mixtures")
         return dense([found["mixture"]], found["points"], (len(mixtures),))
+
+    def _many_are_equal(self) -> bool:
+        """Whether many rows are likely to be equal: if they are not, to group them takes longer
+        than to rate each.
+        """
+        attributes = self._stored.domain.attributes
+        combinations = math.prod(len(attribute.described) for attribute in attributes)
+        return not self._likely_rows or 2 * combinations <= self._likely_rows
 
     def route(self, splits: Splits, nodes: int) -> None:
         self._stored.route(splits, nodes)

@@ -109,4 +109,23 @@ def test_points_are_those_of_the_plain_sums_of_votes(
     engine, row = DuckDBEngine(con), PrivacyUnit("row")
     coded = encode(engine, engine.table("t"), domain, row, trees=1, sample="all", salt=1)
     assert coded.rate_mixtures(parts, MIXTURES, 1).tolist() == expected
-    coded.drop()
+    few = coded.with_same_codes(1, likely_rows=1, owned=True)
+    assert few.rate_mixtures(parts, MIXTURES, 1).tolist() == expected
+    few.drop()
+
+
+@pytest.mark.parametrize(("likely_rows", "together"), [(0, True), (119, False), (120, True)])
+def test_equal_rows_are_rated_together_if_there_are_many(
+    con: duckdb.DuckDBPyConnection, likely_rows: int, together: bool
+) -> None:
+    """Many, if each of the 60 combinations of values and NULL has two rows on average."""
+    con.execute("CREATE TABLE t AS SELECT 'x' AS a, 't' AS b, 'k' AS d, 'c0' AS c FROM range(7)")
+    domain, run = public(2), list[str]()
+    engine, row = DuckDBEngine(con, trace=run.append), PrivacyUnit("row")
+    coded = encode(engine, engine.table("t"), domain, row, trees=1, sample="all", salt=1)
+    rows = coded.with_same_codes(1, likely_rows=likely_rows, owned=True)
+    tree = Trees(domain).path(0)
+    (one,) = points(tree.votes[tree.find(np.zeros((1, 3), dtype=np.int64))], np.zeros(1, int))
+    assert rows.rate_mixtures([[tree]], [(MIXTURE_PARTS,)], 1).tolist() == [7 * one]
+    assert ("GROUP BY ALL" in run[-1]) == together
+    rows.drop()

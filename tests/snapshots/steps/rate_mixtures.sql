@@ -1,10 +1,11 @@
 -- Rate mixtures of models: each row gives each mixture up to 4096 points, half of them if
--- its class has the highest log-odds, and up to half for a small loss. Equal rows are rated once.
+-- its class has the highest log-odds, and up to half for a small loss. If many are equal, they are
+-- rated together.
 -- inputs: the TEMP table of codes, the models' votes and their mixtures (see
 -- dpforest_duckdb/engine/coded_rows/mixed_votes.py)
 -- outputs: the sum of points of each mixture; none if there are no rows
 -- reads private rows: yes
-WITH alike AS (
+WITH rated AS (
   SELECT "codes0", "node_class0" % 2 AS "class", COUNT(*) AS "rows"
   FROM "temp"."main"."dpforest_000003_1"
   WHERE hash("codes0") % 2 = 0
@@ -12,7 +13,7 @@ WITH alike AS (
 )
 , rooted AS (
   SELECT *
-  FROM alike
+  FROM rated
 )
 , placed AS (
   SELECT
