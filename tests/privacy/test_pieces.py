@@ -160,6 +160,14 @@ def test_labels_by_smooth_sensitivity_lose_more_than_they_claim() -> None:
     assert np.log(one / two) > 1.8
 
 
+def test_equally_frequent_labels_are_equally_likely_by_smooth_sensitivity() -> None:
+    """Whatever their order in the domain; an empty leaf has three of them."""
+    for counts, likely in (([0, 0, 0], [1 / 3] * 3), ([4, 9, 9], [0.0, 0.5, 0.5])):
+        many = np.tile(np.array(counts, dtype=np.int64), (100_000, 1))
+        found = SMOOTH_LABEL.ask(many, 20 * NANO, 1, ExactNoise(BITS), BITS).mean(axis=0)
+        assert found == pytest.approx(likely, abs=0.01)
+
+
 @pytest.mark.parametrize("utility", [GINI, MAX_COUNT], ids=lambda u: u.name)
 def test_the_best_of_two_points_keeps_sensitivity_and_direction(utility: Utility) -> None:
     """What `attribute_first` draws by: every row lies in a branch of each of two points."""

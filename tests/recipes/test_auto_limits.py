@@ -76,7 +76,7 @@ def test_class_means_are_released_if_a_class_has_as_many_rows_as_a_sum_has_noise
 ) -> None:
     """The scale of the noise is that of one count, times the positions of a row."""
     limit = _first(
-        lambda rows: auto_rules.means_fit(asked(rows, 1, classes=classes, numbers=numbers, k=k)),
+        lambda rows: auto_rules.means_pay(asked(rows, 1, classes=classes, numbers=numbers, k=k)),
         most=1000 * k,
     )
     noise = math.sqrt(2 * classes) * k / math.hypot(1 / 400, 0.1 - 1 / 400)  # of both counts
@@ -89,15 +89,29 @@ def test_class_means_count_positions_and_need_a_cheap_query() -> None:
     mixed = replace(asked(1, 1, classes=6, numbers=60), trees=110)
     mixed = replace(mixed, domain=replace(mixed.domain, attributes=mixed.domain.attributes + three))
     noise = math.sqrt(12) / math.hypot(1 / 400, 0.1 - 1 / 400)
-    limit = _first(lambda rows: auto_rules.means_fit(replace(mixed, rows=rows)), 2000)
+    limit = _first(lambda rows: auto_rules.means_pay(replace(mixed, rows=rows)), 2000)
     assert limit == pytest.approx(6 * (60 + 50 * 3) + 0.75 * noise, abs=2)
-    few = _first(lambda rows: auto_rules.means_fit(asked(rows, 1, classes=6)), 1000)
+    few = _first(lambda rows: auto_rules.means_pay(asked(rows, 1, classes=6)), 1000)
     assert few == pytest.approx(250, abs=2)
 
 
 @pytest.mark.parametrize("classes", [2, 3, 5, 6])
 def test_class_means_are_for_six_classes_or_more(classes: int) -> None:
-    assert auto_rules.means_fit(asked(2_000, 1, classes=classes)) == (classes >= 6)
+    asked_for = asked(2_000, 1, classes=classes, numbers=30)
+    assert auto_rules.means_pay(asked_for) == (classes >= 6)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_class_means_end_where_all_tables_are_worth_their_noise(k: int) -> None:
+    """Six attributes, of which tables may leave out one: K = ½ √t rounds to 5 from t = 81 on."""
+    last = 81 * math.sqrt(6) / constants.TABLES * k
+
+    def both(rows: float) -> tuple[bool, int]:
+        request = asked(int(rows), 1, classes=6, k=k)
+        return auto_rules.means_pay(request), auto_rules.tables_wanted(request)
+
+    assert both(last - 9) == (True, 4)
+    assert both(last + 9) == (False, 6)
 
 
 def _yes_or_no(attributes: int) -> tuple[Attribute, ...]:
@@ -284,9 +298,9 @@ def test_a_tree_beside_sums_needs_rows_for_two_leaves() -> None:
 @pytest.mark.parametrize(
     ("rows", "delta", "recipe"),
     [
-        (200, 0, "log-odds"), (1_000, 0, "class-means"), (2_900, 0, "class-means"),
+        (200, 0, "log-odds"), (1_000, 0, "class-means"), (2_900, 0, "log-odds"),
         (3_100, 0, "tree-beside-sums"), (60_000, 0, "tree-beside-sums"), (64_000, 0, "boosted"),
-        (2_500, 10**-5, "class-means"), (2_700, 10**-5, "boosted"),
+        (1_000, 10**-5, "class-means"), (2_500, 10**-5, "log-odds"), (2_700, 10**-5, "boosted"),
     ],
 )  # fmt: skip
 def test_the_default_picks_a_recipe_by_the_noisy_rows(rows: int, delta: float, recipe: str) -> None:
@@ -306,7 +320,7 @@ def test_words_get_no_tree_beside_sums_and_no_class_means(rows: int) -> None:
     made = replace(made, domain=replace(made.domain, attributes=words))
     assert pick(made).name in ("rooted-tables", "joint-tables")
     assert not auto_rules.tree_pays(made)
-    assert not auto_rules.means_fit(made)
+    assert not auto_rules.means_pay(made)
 
 
 def test_medians_of_sums_do_not_depend_on_a_delta() -> None:

@@ -79,7 +79,7 @@ def test_what_a_tree_sees_how_many_children_a_split_has_and_when_a_node_ends() -
         if name != "dpdf":
             assert form.stop is recipe.stop is STOPS.get(name), name
         assert (recipe.voting == "surest") == (name == "snr-forest")
-        assert recipe.one_tree_per_attribute == (name == "dpdf")
+        assert recipe.one_tree_per_attribute == (name in ("dpdf", "snr-forest"))
         assert recipe.taxonomies == (name in ("diffgen", "dt-diff"))
 
 

@@ -160,6 +160,14 @@ def test_privatree_gives_leaves_a_thousandth_at_least_and_a_half_at_most() -> No
         assert shares(plan, "leaf") == [share]
 
 
+def test_privatree_gives_leaves_what_they_need_after_the_rows_are_paid_for() -> None:
+    """2^4 · 2 / (e n 1 %), for two classes, and no less because rows cost 4 % in one form."""
+    for published in (False, True):
+        _, request, recipe = planned("privatree", of=domain(6), published=published)
+        (leaf,) = shares(recipe.plan(replace(request, rows=10_000)), "leaf")
+        assert leaf == pytest.approx(0.16 / math.e, rel=1e-3)
+
+
 @pytest.mark.parametrize(
     ("budget", "each"), [("0.1", 0.01), ("0.25", 0.025), ("0.5", 0.05), ("1", 0.1), ("2", 0.2)]
 )

@@ -22,7 +22,7 @@ from dpforest_duckdb.recipes.ours.auto_rules import (
     boosting_pays,
     careful,
     little_is_unexplained,
-    means_fit,
+    means_pay,
     models_differ,
     most_are_classified,
     one_tree_shows_all,
@@ -88,7 +88,7 @@ def pick(request: Request) -> Recipe:
         return JOINT_TABLES
     if together:
         return ROOTED_TABLES if differ else JOINT_TABLES
-    return MEANS_OR_LOG_ODDS if means_fit(counted) else LOG_ODDS
+    return MEANS_OR_LOG_ODDS if means_pay(counted) else LOG_ODDS
 
 
 AUTO = replace(

@@ -214,8 +214,9 @@ def draw_percent(request: Request) -> int:
     return constants.CHOICE if classes_in(request) == 2 else constants.CHOICE * 3 // 4
 
 
-def means_fit(request: Request) -> bool:
-    """Whether the class means of all attributes have little noise, by a careful number of rows.
+def means_pay(request: Request) -> bool:
+    """Whether the class means of all attributes have little noise, by a careful number of rows, but
+    their tables would have too much.
 
     For MANY_CLASSES or more, and mostly numeric attributes: with fewer classes tables of the
     strongest attributes, in bins that suit them, are better. Not if an attribute has many
@@ -226,6 +227,8 @@ def means_fit(request: Request) -> bool:
     if classes_in(request) < MANY_CLASSES or not mostly_numeric(request):
         return False
     if not all_trees_wanted(request) or not strongest_is_cheap(request):
+        return False
+    if tables_wanted(request) == len(attributes):
         return False
     sizes = [size for each in attributes for size in positions.blocks(each)]
     sure = careful(request.rows, request)

@@ -70,7 +70,7 @@ LINES = (
     ),
     Line(
         "The exponential mechanism draws the attribute by IG_GR = (w1 + w2 / SI) · IG.",
-        "thesis (4.8), (4.9)",
+        "thesis (4.8), (4.9), (4.20)",
         "choose: GAIN_AND_RATIO",
     ),
     Line(
@@ -92,7 +92,7 @@ LINES = (
         "split_type",
         assumed="ID3 and C4.5, which IG_GR combines, do so. Numeric points are bin edges.",
     ),
-    Line("The leaves have noisy class counts.", "thesis §4.1.2: commonly (4.3)", "plan: LAPLACE"),
+    Line("Nodes have noisy class counts.", "thesis (4.19)", "plan: LAPLACE"),
     Line(
         "A leaf votes.",
         NO_TEXT,

@@ -47,15 +47,15 @@ def leaf_epsilon(request: Request) -> float:
     return float(2**request.depth * worst / (rows * ERROR))
 
 
-def leaf_share(request: Request) -> Fraction:
-    """The leaves' part of B."""
-    needed = Fraction(round(leaf_epsilon(request) * NANO), request.epsilon)
+def leaf_share(request: Request, spent: Fraction = Fraction(0)) -> Fraction:
+    """The leaves' part of what is left of B after the part `spent`."""
+    needed = Fraction(round(leaf_epsilon(request) * NANO)) / (request.epsilon * (1 - spent))
     return min(max(needed, LEAST_SHARE), Fraction(1, 2))
 
 
 def plan(request: Request) -> Plan:
     """The rest of B goes to the splits, in equal parts to every depth."""
-    leaf = leaf_share(request)
+    leaf = leaf_share(request, ROWS_SHARE)
     split = ((1 - leaf) / request.depth,) * request.depth
     queries = {"split": (PERMUTE_AND_FLIP.on("Gini"), split), "leaf": (LABEL.mechanism, (leaf,))}
     return spread(request, queries, rows=ROWS_SHARE)
@@ -114,7 +114,7 @@ LINES = (
         "The leaves' part is the least that keeps errors by flipped labels at 1 %, at most ½.",
         CODE,
         "plan: leaf_epsilon",
-        repaired="It is that part of what the noisy number of rows leaves.",
+        repaired="It is at most half of what the noisy number of rows leaves.",
     ),
     Line("This part has a lower limit.", NO_TEXT, "plan: LEAST_SHARE", assumed="It is 0.1 % of B."),
     Line(

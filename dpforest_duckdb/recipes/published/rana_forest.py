@@ -98,7 +98,8 @@ LINES = (
         "n_l is a small fraction of all rows.",
         "thesis §4.5.1",
         "adaptation: adapt",
-        assumed="It is a hundredth, and children without rows do not count.",
+        assumed="It is a hundredth. Children without rows do not count, but a node without rows is "
+        "not split.",
     ),
     Line(
         "Every tree has ε, not ε/τ.",

@@ -55,7 +55,8 @@ def _nearest_to_class_means(choice: Choice, attribute: int) -> Integers:
 def unless_a_child_is_small(chooser: Chooser, least: Callable[[Choice], int]) -> Chooser:
     """The chooser, except that a node stays a leaf if a child would have fewer than `least` rows.
 
-    A child without any row does not count. NOT private: it depends on the true counts.
+    A child without any row does not count, but a node without any row stays a leaf. NOT private: it
+    depends on the true counts.
     """
 
     def choose(choice: Choice) -> Drawn:
@@ -65,7 +66,7 @@ def unless_a_child_is_small(chooser: Chooser, least: Callable[[Choice], int]) ->
             of_all = splits.branch_counts([table[nodes] for table in choice.counts], a)
             place = np.searchsorted(splits.of(a), drawn[nodes])
             rows = of_all[np.arange(len(nodes)), place].sum(axis=2)  # [node, branch]
-            small = ((rows < least(choice)) & (rows > 0)).any(axis=1)
+            small = ((rows < least(choice)) & (rows > 0)).any(axis=1) | ~rows.any(axis=1)
             drawn[nodes[small]] = NO_SPLIT
         return Drawn(drawn)
 

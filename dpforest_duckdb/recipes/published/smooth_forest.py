@@ -8,7 +8,8 @@ Depth: m/2 for discrete attributes, which are used once on a path. With s numeri
 the d at which the expected number of unused ones, s((s − 1)/s)^d (4.37), falls below s/2.
 Assumed: the two depths are added, of discrete and of numeric attributes; the rule is read as the
 first such d, as (4.37) as printed has no least value; disjoint rows; utility 1 of the most frequent
-class and 0 of the others, whose smooth sensitivity is e^(−jε) at a lead of j rows; τ = 100.
+class and 0 of the others, whose smooth sensitivity is e^(−jε) at a lead of j rows; τ = 100. The
+authors' code, Smooth_Random_Trees, has such rows, utilities and sum of depths.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ def depth(domain: Domain) -> int:
 
 LINES = (
     Line(
-        "A tree has some of the rows.", NO_TEXT, "rows", assumed="It has a disjoint part of them."
+        "Trees have samples without replacement.",
+        "thesis §5.1",
+        "rows",
+        assumed="They are disjoint, as in the authors' code, Smooth_Random_Trees.",
     ),
     Line("The forest has 100 trees.", "thesis §4.5.1 and Table 4.1", "trees"),
     Line(
@@ -75,8 +79,8 @@ LINES = (
         "A class has a utility.",
         NO_TEXT,
         "leaf: SMOOTH_LABEL",
-        assumed="It is 1 for the most frequent class and 0 for the others. At a lead of j rows "
-        "its smooth sensitivity is e^(−jε).",
+        assumed="It is 1 for the most frequent class, or for all that are equally frequent, and 0 "
+        "for the others. At a lead of j rows its smooth sensitivity is e^(−jε).",
     ),
     Line(
         "The trees vote.",

@@ -1,11 +1,11 @@
 """DP-RF: Fletcher & Islam, A Differentially Private Random Decision Forest Using Reliable
 Signal-to-Noise Ratios, AI 2015; thesis §4.5 and (4.38) to (4.40).
 
-Random multiway trees on all rows. A node is split while its estimated support is above
-θ = √2 |C| / ε. The number of trees is the largest that leaves θ below the support of nodes of depth
-3. The class counts of leaves are queried with B/τ and summed upward. Nodes with more noise than
-signal are pruned. A leaf votes as the most confident node of its path, and the most confident tree
-wins.
+Random multiway trees on all rows, with different attributes at their roots. A node is split while
+its estimated support is above θ = √2 |C| / ε. The number of trees is the largest that leaves θ
+below the support of nodes of depth 3. The class counts of leaves are queried with B/τ and summed
+upward. Nodes with more noise than signal are pruned. A leaf votes as the most confident node of its
+path, and the most confident tree wins.
 Assumed: numeric attributes split into their five bins at once; the ratio of (4.39), not of (4.40);
 pruning from the leaves upward; negative counts as 0 in confidences; the first of several classes
 that are equally confident.
@@ -32,7 +32,7 @@ from dpforest_duckdb.recipes.recipe import Adaptation, Recipe, as_many_as_attrib
 from dpforest_duckdb.recipes.row_count_queries import NOISY_ROWS, PUBLIC_ROWS, ROWS_SHARE
 from dpforest_duckdb.recipes.stopping import unsupported
 from dpforest_duckdb.request import Request
-from dpforest_duckdb.splits.choose import at_random
+from dpforest_duckdb.splits.choose import at_random, distinct_roots
 
 BINS = 5
 
@@ -80,6 +80,11 @@ LINES = (
         "thesis Table 4.1 and §4.5.3",
         "choose: at_random",
     ),
+    Line(
+        "Trees have different attributes at their roots.",
+        "its code, SNR_DP_Forest.py",
+        "choose: distinct_roots",
+    ),
     Line("A split has a child for each value.", "thesis §4.5.3", "split_type"),
     Line(
         "A number lies on one of the two sides of a bin edge.",
@@ -116,8 +121,9 @@ LINES = (
         "Several classes may be equally confident.",
         NO_TEXT,
         "finish: vote_by_surest",
-        assumed="The first of the domain's classes wins. That is common: negative counts are 0, so "
-        "a node with one positive count has a confidence of 1.",
+        assumed="The first of the domain's classes wins. In its code it is the one with the "
+        "largest mean share over the trees. Such ties are common: negative counts are 0, so a node "
+        "with one positive count has a confidence of 1.",
     ),
 )
 
@@ -130,8 +136,9 @@ _PUBLISHED = Recipe(
     rows="all",
     split_type="multiway",
     bins=BINS,
-    choose=at_random,
+    choose=distinct_roots(at_random),
     trees=as_many_as_attributes,
+    one_tree_per_attribute=True,
     depth=as_many_as_attributes,
     plan=leaves_only(LAPLACE),
     adaptation=Adaptation(lambda histogram, request: adapt(histogram, request, Fraction(0))),
