@@ -95,7 +95,8 @@ def _show_plan(run: Run) -> None:
     tell(f"debit     {_debit(run)}")
     tell(f"protects  {run.unit}, added or removed")
     for position, attribute in enumerate(run.request.domain.attributes):
-        tell(f"{'' if position else 'public':10}{_declared(attribute)}")
+        cut = not (run.recipe.bins or attribute.bins or attribute.scale or attribute.may_be_recut)
+        tell(f"{'' if position else 'public':10}{_declared(attribute, cut=cut)}")
     if found:
         tell(f"recipe    {run.recipe.label}: a noisy count of the rows first, then by that number:")
         for least, most, recipe, purposes in _by_recipe(found):
@@ -111,11 +112,20 @@ def _show_plan(run: Run) -> None:
     _explain(run, found)
 
 
-def _declared(attribute: Attribute) -> str:
-    """What is public about an attribute. Categories are in quotes: one may have a comma."""
+def _declared(attribute: Attribute, *, cut: bool) -> str:
+    """What is public about an attribute. Categories are in quotes: one may have a comma.
+
+    `cut` says that the domain sets the cut points of a number; without bounds it always does.
+    """
     known = listed(attribute.values, MOST_VALUES)
     if attribute.kind == "numeric":
-        known = f"{_end(attribute.lower)} to {_end(attribute.upper)}"
+        bounded = attribute.lower is not None
+        parts = [f"{_end(attribute.lower)} to {_end(attribute.upper)}"] if bounded else []
+        if cut or not bounded:
+            edges = [attribute.text(edge) for edge in attribute.edges]
+            more = f" and {len(edges) - MOST_VALUES} more" if len(edges) > MOST_VALUES else ""
+            parts.append(f"cut at {', '.join(edges[:MOST_VALUES])}{more}")
+        known = ", ".join(parts)
     return f"{one_line(attribute.name)}: {known}"
 
 

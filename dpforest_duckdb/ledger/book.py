@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 from functools import lru_cache
 from pathlib import Path
 
-from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.ledger.entries import parse
 
@@ -44,6 +44,11 @@ _FOREIGN = (
     "or name another place with --ledger"
 )
 _DAMAGED = "is damaged; restore it from a backup"
+# databases delete files with the first five endings; the others are those of data
+_OTHER_FILES = (
+    *("-journal", "-wal", "-shm", ".wal", ".wal.checkpoint"),
+    *(".parquet", ".csv", ".tsv"),
+)
 _TROUBLE = {
     "BUSY": _IN_USE,
     "LOCKED": _IN_USE,
@@ -76,7 +81,15 @@ class Ledger:
     """
 
     def __init__(self, path: str | Path) -> None:
+        """Raises `UsageError` for a name that databases or data files have."""
         self.path = Path(path).absolute()
+        name = self.path.name.lower()
+        ending = next((each for each in _OTHER_FILES if name.endswith(each)), None)
+        if ending:
+            raise UsageError(
+                f"The name of a ledger cannot end in {ending}, because a database may delete such "
+                "a file or read it as data: choose another name with --ledger."
+            )
 
     def read(self) -> Chain:
         """The entries as they are now; additions to them are not written."""

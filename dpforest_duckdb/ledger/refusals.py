@@ -32,8 +32,8 @@ def check_cap(new: Cap, budget: Budget, *, raise_cap: bool) -> None:
     old, holder = budget.cap, new.holder
     if old and not same_unit(old.unit, new.unit) and budget.entries:
         raise BudgetError(
-            f"Refused: the cap of {holder} protects {old.unit}, and something was spent "
-            f"under it already, so that cannot be changed to {new.unit}."
+            f"Refused: the cap of {holder} protects {old.unit}; it cannot be changed to "
+            f"{new.unit}, because something was spent under it."
         )
     for number, run in enumerate(budget.entries, 1):
         if not run.private:
@@ -45,8 +45,8 @@ def check_cap(new: Cap, budget: Budget, *, raise_cap: bool) -> None:
     if old and not raise_cap:
         if not old.unit.is_row and not protects(old.unit, new.unit):
             raise BudgetError(
-                f"Refused: the cap of {holder} protects {old.unit}, and {new.unit} may be less; "
-                "add --raise if it is to protect no more than that."
+                f"Refused: the cap of {holder} protects {old.unit}, and a cap that protects "
+                f"{new.unit} may protect less; to allow this, add --raise."
             )
         _check_not_raised("ε", NANO, old.epsilon, new.epsilon, holder)
         _check_not_raised("δ", ATTO, old.delta, new.delta, holder)

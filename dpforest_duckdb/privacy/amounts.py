@@ -21,7 +21,7 @@ LARGE_DELTA = 10**15  # atto-δ: .001
 def _decimal(value: float | str | Decimal, option: str) -> Decimal:
     """The exact number that an option gives. Raises `UsageError` for what is no finite number."""
     like = "0.5" if option == "--epsilon" else "0.000001"
-    wrong = UsageError(f"{option} must be a number with a decimal point, such as {like}.")
+    wrong = UsageError(f"{option} must be a number; write a fraction with a point, as in {like}.")
     if isinstance(value, str) and ("_" in value or not value.isascii()):  # Python reads both
         raise wrong
     try:

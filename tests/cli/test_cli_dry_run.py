@@ -94,6 +94,37 @@ def test_dry_run_shows_bounds_of_dates_without_midnight(tmp_path: Path) -> None:
     assert "moment: 2020-01-01 to 2020-12-31 23:59:59\n" in shown
 
 
+@pytest.mark.parametrize(
+    ("recipe", "keys", "shown"),
+    [
+        ("auto", "edges = [0.25, 0.5]", "cut at 0.25, 0.5"),
+        ("snr-forest", "edges = [0.25, 0.5]", "cut at 0.25, 0.5"),
+        ("auto", "edges = [25]\nlower = 0\nupper = 50", "0 to 50, cut at 25"),
+        ("auto", "lower = 0\nupper = 50", "0 to 50"),
+        ("snr-forest", "lower = 0\nupper = 50", "0 to 50"),
+        ("auto", "lower = 0\nupper = 50\nbins = 4", "0 to 50"),
+        (
+            "auto",
+            f"edges = {list(range(1, 31))}",
+            f"cut at {str(list(range(1, 13)))[1:-1]} and 18 more",
+        ),
+    ],
+)
+def test_dry_run_shows_the_cut_points_that_the_domain_sets(
+    tmp_path: Path, recipe: str, keys: str, shown: str
+) -> None:
+    """They are public, so the curator checks them; those that follow from bounds are not shown."""
+    db, file = tmp_path / "t.duckdb", tmp_path / "t.toml"
+    with duckdb.connect(db) as con:
+        con.execute("CREATE TABLE t (x DOUBLE, y BOOLEAN)")
+    file.write_text(
+        'target = "y"\n[[column]]\nname = "y"\nkind = "categorical"\ndomain = [false, true]\n'
+        f'[[column]]\nname = "x"\nkind = "numeric"\n{keys}\n'
+    )
+    table = ("--db", db, "--table", "t", "--domain", file, "--epsilon", 1, "--recipe", recipe)
+    assert f"public    x: {shown}\n" in dpforest("train", *table, "--dry-run").out
+
+
 @pytest.mark.more
 def test_dry_run_names_the_recipe_that_follows_if_one_attribute_suffices(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "d.duckdb")) as con:

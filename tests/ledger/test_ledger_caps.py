@@ -199,9 +199,9 @@ def test_a_cap_that_protects_less_needs_the_flag(ledger: Ledger) -> None:
         set_cap(ledger, VISITS, NANO, 0, ROW)
     assert sentence(caught) == (
         'Refused: the cap of table "visits" protects each "person_id" (at most 3 rows used), and '
-        "each row may be less; add raise_cap=True if it is to protect no more than that."
+        "a cap that protects each row may protect less; to allow this, add raise_cap=True."
     )
-    with pytest.raises(BudgetError, match=r'each "visit" .* may be less'):
+    with pytest.raises(BudgetError, match=r'each "visit" .* may protect less'):
         set_cap(ledger, VISITS, NANO, 0, PrivacyUnit("visit", 3))  # may differ in each row
     set_cap(ledger, VISITS, NANO, 0, PrivacyUnit("PERSON_ID", 1))
     set_cap(ledger, VISITS, NANO, 0, PERSON)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from ledger_entries import VISITS, debit, holds, sentence
 
-from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.ledger import book as module
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.entries import canonical, parse
@@ -47,6 +47,36 @@ ENTRIES = (
 @pytest.mark.parametrize("text", ENTRIES)
 def test_an_entry_has_the_text_that_other_versions_read(text: str) -> None:
     assert canonical(parse(text)) == text
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a.wal",
+        "A.WAL",
+        "a.wal.checkpoint",
+        "a.ledger-journal",
+        "a-wal",
+        "a-shm",
+        "b.csv",
+        "c.parquet",
+    ],
+)
+def test_a_ledger_has_no_name_of_files_that_databases_delete_or_read(
+    tmp_path: Path, name: str
+) -> None:
+    """DuckDB deletes a write-ahead log, and SQLite a journal, that is not its own."""
+    with pytest.raises(UsageError, match="cannot end in"):
+        Ledger(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["a.ledger", "wal", "journal.ledger", "a.wal.ledger", "csv"])
+def test_a_ledger_may_have_another_name(tmp_path: Path, name: str) -> None:
+    debit(Ledger(tmp_path / name), 1)
 
 
 # Tampering

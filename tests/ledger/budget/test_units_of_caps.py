@@ -25,7 +25,7 @@ def test_the_unit_of_a_cap_can_change_while_nothing_is_spent(
     account(con).set_cap(NANO, 0, PrivacyUnit("who", 3), raise_cap=False)
     with pytest.raises(BudgetError, match=r"raise"):
         account(con).set_cap(2 * NANO, 0, ROW, raise_cap=False)
-    with pytest.raises(BudgetError, match="each row may be less"):
+    with pytest.raises(BudgetError, match="each row may protect less"):
         account(con).set_cap(NANO, 0, ROW, raise_cap=False)
     account(con).set_cap(NANO, 0, ROW, raise_cap=True)
     spend(account(con), 1)
