@@ -328,7 +328,7 @@ def page(found: Sequence[Run], grid: Grid, version: str, command: str, note: str
         "picks tables and targets. Many targets can hardly be predicted, and some equal what one "
         "attribute says. Some tables are other versions of the same data, so standard errors are "
         "somewhat too small. A derived table can have fewer classes than its name says, and very "
-        "rare ones. Thirty-three rules of the default were chosen with some of these tables, on "
+        "rare ones. Thirty-four rules of the default were chosen with some of these tables, on "
         "other seeds ([trials.md](trials.md#rules-of-today)), and so was CLEAR, the constant by "
         "which boosting with a δ starts. "
         f"{grid.described(note)}\n\n{sections(found, grid)}"

@@ -263,8 +263,9 @@ class Recipe:
             )
         if trees is not None and self.adaptation.successors:
             found.append(
-                f"--trees is only an upper limit, and for log-odds alone: recipe {self.name} may "
-                "pick a recipe that sets the number of its trees itself."
+                f"--trees is only an upper limit, for log-odds: recipe {self.name} may pick a "
+                "recipe that sets the number of its trees itself. With fewer --trees than there "
+                "are attributes, it picks none that needs a tree for each."
             )
         if depth is not None and self.fixed_depth:
             found.append(
