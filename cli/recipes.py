@@ -12,6 +12,8 @@ from dpforest_duckdb.cli.output import emit, show_table, tell
 from dpforest_duckdb.cli.systems_page import counted_from, systems_page, what_is_done
 from dpforest_duckdb.errors import UsageError
 
+PICKED = "those of the recipe that is picked"
+
 if TYPE_CHECKING:
     from dpforest_duckdb.cli.output import Paragraph
     from dpforest_duckdb.domain import Domain
@@ -68,6 +70,7 @@ def _facts(recipe: Recipe, epsilon: int) -> dict[str, Any]:
     from dpforest_duckdb.recipes.recipe import OURS
 
     published, mechanisms = recipe.published or recipe, _mechanisms(recipe, epsilon)
+    picks = bool(recipe.adaptation.successors)
     return {
         "name": recipe.name,
         "title": recipe.title,
@@ -81,12 +84,12 @@ def _facts(recipe: Recipe, epsilon: int) -> dict[str, Any]:
         "variants": [f"{recipe.name}:{variant}" for variant in recipe.variants],
         "pieces": {
             "rows": recipe.rows,
-            "splits": recipe.split_type,
-            "trees": recipe.trees if isinstance(recipe.trees, int) else "depends on the domain",
-            "depth": recipe.depth if isinstance(recipe.depth, int) else "depends on the domain",
+            "splits": PICKED if picks else recipe.split_type,
+            "trees": PICKED if picks else _number(recipe.trees),
+            "depth": PICKED if picks else _number(recipe.depth),
             "depth_of_root": recipe.depth_of_root,
             "leaf": "log-odds" if recipe.link == "softmax" else recipe.leaf.gives,
-            "one_tree_per_attribute": recipe.one_tree_per_attribute,
+            "one_tree_per_attribute": recipe.one_tree_per_attribute and not picks,
             "mechanisms": mechanisms,
         },
         "lines": [
@@ -100,6 +103,11 @@ def _facts(recipe: Recipe, epsilon: int) -> dict[str, Any]:
             for line in recipe.lines
         ],
     }
+
+
+def _number(of: object) -> object:
+    """A number of trees or of splits on a path, or words if a function gives it."""
+    return of if isinstance(of, int) else "depends on the domain"
 
 
 def _mechanisms(recipe: Recipe, epsilon: int) -> dict[str, str]:
