@@ -8,7 +8,7 @@
 - joint tables, if all attributes fit into one release, below the values of a root where rows allow
   more than that; before boosting, if roots are in a quarter of all pairs of attributes;
 - class means of all attributes, for many classes and mostly numeric attributes, of which none
-  alone classifies most rows;
+  alone classifies most rows, where rows do not suffice for the tables of all;
 - log-odds of the most informative attributes otherwise.
 """
 
