@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -95,8 +96,7 @@ def _show_plan(run: Run) -> None:
     tell(f"debit     {_debit(run)}")
     tell(f"protects  {run.unit}, added or removed")
     for position, attribute in enumerate(run.request.domain.attributes):
-        cut = not (run.recipe.bins or attribute.bins or attribute.scale or attribute.may_be_recut)
-        tell(f"{'' if position else 'public':10}{_declared(attribute, cut=cut)}")
+        tell(f"{'' if position else 'public':10}{_declared(attribute, run.recipe.bins)}")
     if found:
         tell(f"recipe    {run.recipe.label}: a noisy count of the rows first, then by that number:")
         for least, most, recipe, purposes in _by_recipe(found):
@@ -112,16 +112,20 @@ def _show_plan(run: Run) -> None:
     _explain(run, found)
 
 
-def _declared(attribute: Attribute, *, cut: bool) -> str:
+def _declared(attribute: Attribute, bins: int) -> str:
     """What is public about an attribute. Categories are in quotes: one may have a comma.
 
-    `cut` says that the domain sets the cut points of a number; without bounds it always does.
+    Cut points are shown if the domain sets them: if they do not follow from its bounds, its bins
+    and its scale, or from the `bins` of the recipe, which are 0 if it has none.
     """
     known = listed(attribute.values, MOST_VALUES)
     if attribute.kind == "numeric":
-        bounded = attribute.lower is not None
-        parts = [f"{_end(attribute.lower)} to {_end(attribute.upper)}"] if bounded else []
-        if cut or not bounded:
+        parts, follow = list[str](), tuple[object, ...]()
+        if attribute.lower is not None:
+            parts.append(f"{_end(attribute.lower)} to {_end(attribute.upper)}")
+            made = attribute.bins or (not attribute.scale and bins) or None
+            follow = replace(attribute, edges=(), bins=made).bound(attribute.type).edges
+        if attribute.edges != follow:
             edges = [attribute.text(edge) for edge in attribute.edges]
             more = f" and {len(edges) - MOST_VALUES} more" if len(edges) > MOST_VALUES else ""
             parts.append(f"cut at {', '.join(edges[:MOST_VALUES])}{more}")

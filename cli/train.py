@@ -312,7 +312,7 @@ def _check_seed(seed: int | None, not_private: bool) -> None:
     if seed is not None and not not_private:
         raise UsageError(SEED_ALONE)
     if not_private and seed is None:
-        raise UsageError("--not-private goes with --seed alone: leave it out, or pass --seed too.")
+        raise UsageError("--not-private is only for --seed: leave it out, or pass --seed too.")
 
 
 def _check_file(

@@ -205,7 +205,7 @@ class Learner:
     scores and leaves that a row needs: public facts, which bound the temporary space. If all trees
     see all rows, a row has a column of nodes for each of them; otherwise one. `compares_trees`
     says that in the end every tree labels every row, even if a row trained only one of them, and
-    `rates_mixtures` that rows give points to mixtures, for which equal rows are found.
+    `rates_mixtures` that rows give points to mixtures, for which equal rows may be found.
     `noise` gives, by the purpose of a planned query, the largest standard deviation of the noise in
     what it returns, in rows, where that does not follow from the query alone. It is public.
     """

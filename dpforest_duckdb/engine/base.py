@@ -51,8 +51,8 @@ class StoredRow:
 
     It is coded in each of the `tables`, one after the other, and then routed in the last one.
     `unit` is the type of the privacy unit's column; None if rows are the units. It has
-    `node_columns` of nodes, and columns of `scores`. If `grouped`, equal rows are found in the last
-    table. If the snapshot is `shared` with other runs, those before coded the tables `before`.
+    `node_columns` of nodes, and columns of `scores`. If `grouped`, equal rows may be found in the
+    last table. If the snapshot is `shared` with other runs, those before coded the tables `before`.
     """
 
     tables: Sequence[CodedTable]
@@ -218,7 +218,8 @@ class Snapshot(Protocol):
         """Code the rows once; node i holds the rows of tree i's root.
 
         `likely_rows` is a public estimate of the number of rows, such as a noisy one, or 0: an
-        engine may count few rows by another statement. `last` says that nothing else will be
+        engine may count few rows by another statement, and group equal ones only if they are many.
+        `last` says that nothing else will be
         coded, so the snapshot need not be kept.
         """
 

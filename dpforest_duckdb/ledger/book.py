@@ -44,10 +44,10 @@ _FOREIGN = (
     "or name another place with --ledger"
 )
 _DAMAGED = "is damaged; restore it from a backup"
-# databases delete files with the first five endings; the others are those of data
+# databases may delete files with the first six endings; the others are those of data
 _OTHER_FILES = (
-    *("-journal", "-wal", "-shm", ".wal", ".wal.checkpoint"),
-    *(".parquet", ".csv", ".tsv"),
+    *("-journal", "-wal", "-shm", ".wal", ".wal.checkpoint", ".wal.recovery"),
+    *(".parquet", ".pq", ".csv", ".tsv", ".csv.gz", ".tsv.gz"),
 )
 _TROUBLE = {
     "BUSY": _IN_USE,

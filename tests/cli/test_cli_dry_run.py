@@ -100,9 +100,13 @@ def test_dry_run_shows_bounds_of_dates_without_midnight(tmp_path: Path) -> None:
         ("auto", "edges = [0.25, 0.5]", "cut at 0.25, 0.5"),
         ("snr-forest", "edges = [0.25, 0.5]", "cut at 0.25, 0.5"),
         ("auto", "edges = [25]\nlower = 0\nupper = 50", "0 to 50, cut at 25"),
+        ("snr-forest", "edges = [25]\nlower = 0\nupper = 50", "0 to 50, cut at 25"),
         ("auto", "lower = 0\nupper = 50", "0 to 50"),
         ("snr-forest", "lower = 0\nupper = 50", "0 to 50"),
         ("auto", "lower = 0\nupper = 50\nbins = 4", "0 to 50"),
+        ("snr-forest", "lower = 0\nupper = 50\nbins = 4", "0 to 50"),
+        ("auto", 'lower = 1\nupper = 50\nscale = "log"', "1 to 50"),
+        ("snr-forest", 'lower = 1\nupper = 50\nscale = "log"\nbins = 9', "1 to 50"),
         (
             "auto",
             f"edges = {list(range(1, 31))}",

@@ -58,6 +58,7 @@ def test_an_entry_has_the_text_that_other_versions_read(text: str) -> None:
         "a.wal",
         "A.WAL",
         "a.wal.checkpoint",
+        "a.wal.recovery",
         "a.ledger-journal",
         "a-wal",
         "a-shm",

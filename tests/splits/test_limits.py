@@ -125,10 +125,10 @@ def test_a_form_says_whether_its_chooser_ends_nodes(form: Recipe) -> None:
 
 
 def test_roots_that_cannot_be_split_are_refused_before_anything_is_read() -> None:
-    wide = domain(cells=4000, attributes=2)
-    for name in ("diffprf", "snr-forest"):
+    for name, attributes, trees in (("diffprf", 2, 60), ("snr-forest", 60, 60)):
+        wide = domain(cells=4000, attributes=attributes)
         with pytest.raises(DpforestError, match=rf'{name} .*"a0".*recipe dprfmaxtree'):
-            find(name).request(wide, NANO, trees=60)
+            find(name).request(wide, NANO, trees=trees)
         assert find(name).request(wide, NANO, trees=2).trees == 2
     assert find("dprfmaxtree").request(wide, NANO, trees=60).trees == 60
 

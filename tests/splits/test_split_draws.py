@@ -150,6 +150,17 @@ def test_roots_have_different_attributes_and_deeper_nodes_need_not() -> None:
     assert choose(open_nodes(3, depth=1)).candidate.tolist() == [0, 0, 0]
 
 
+@pytest.mark.parametrize("published", [False, True])
+@pytest.mark.parametrize("name", ["dpdf", "snr-forest"])
+def test_forests_with_different_roots_split_by_as_many_attributes(
+    name: str, published: bool
+) -> None:
+    form, attributes = find(name, as_published=published), len(domain().attributes)
+    for seed in range(3):
+        trees, _, _ = grown(form, trees=attributes, epsilon=1000 * NANO, seed=seed)
+        assert sorted(int(tree.attribute[0]) for tree in trees) == list(range(attributes))
+
+
 def test_a_root_that_stays_a_leaf_takes_no_attribute_from_another() -> None:
     left = iter([NO_SPLIT, 2])  # attribute 2 is the last, which -1 could be taken for
 

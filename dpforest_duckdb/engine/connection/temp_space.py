@@ -34,8 +34,8 @@ def bytes_of_a_row(stored: StoredRow) -> int:
     rows may have changed.
 
     Then there is the last table, beside those that are kept for other runs. Routing copies it
-    whole, counting copies its codes for some trees at once, and equal rows are found in a copy of
-    its codes. Texts of more than 64 bytes as privacy units need more, which is not counted.
+    whole, counting copies its codes for some trees at once, and equal rows may be found in a copy
+    of its codes. Texts of more than 64 bytes as privacy units need more, which is not counted.
     """
     tables, columns, last = stored.tables, stored.node_columns, stored.tables[-1]
     copied = max(*map(_coded, tables), *(_making(table, stored.unit) for table in tables))

@@ -116,7 +116,7 @@ LINES = (
         "plan: leaf_epsilon",
         repaired="It is at most half of what the noisy number of rows leaves.",
     ),
-    Line("This part has a lower limit.", NO_TEXT, "plan: LEAST_SHARE", assumed="It is 0.1 % of B."),
+    Line("This part has a lower limit.", NO_TEXT, "plan: LEAST_SHARE", assumed="It is 0.1 %."),
     Line(
         "Every depth has an equal part of the rest, charged once for all attributes.",
         CODE,

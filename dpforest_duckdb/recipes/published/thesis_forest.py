@@ -4,8 +4,8 @@ Binary trees on disjoint rows. A node has K random attributes. For each, a priva
 among ten equidistant points (5.1), or one category against the rest (5.2). Then the attribute is
 drawn by −N·MSE (5.3). Each draw has ε_s = ε_a = B/(4 d_m), so a node costs (K + 1)/2 times what is
 charged. A node ends at d_m, with one class, or with fewer than 4 rows. The label of a leaf is drawn
-by permute-and-flip with B/2; majority. d_m = m/2, 4 on Banknote; τ = 9 there, 6 on Mushroom, 15 on
-Adult.
+by permute-and-flip with B/2; majority. d_m = m/2, but 4 on Banknote; τ = 9 on Banknote, 6 on
+Mushroom, 15 on Adult.
 Assumed: m/2 is rounded up; K = √m; τ = 15; minus signs in (5.1) to (5.3); labels −1 and 1, or 0
 and 1 as the variant `zero-one`; ten points without the ends of the public range; a node without a
 split is a leaf, and so is a child of fewer than 4 rows; no node ends because its rows are alike.
