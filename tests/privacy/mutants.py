@@ -337,7 +337,9 @@ def points_of_some_rows_scaled_up() -> None:
 
     def scaled(step: str, **values: Any) -> Sql:
         sql = render(step, **values)
-        return Sql(sql.replace("COUNT(*)", f"{values.get('one_in', 1)} * COUNT(*)"))
+        times = values.get("one_in", 1)
+        sql = Sql(sql.replace("COUNT(*)", f"{times} * COUNT(*)"))
+        return Sql(sql.replace('1 AS "rows"', f'{times} AS "rows"'))
 
     coded_rows.render = scaled
 

@@ -81,15 +81,15 @@ CAUGHT_BY = {
     "_attributes_follows_from_noisy_figures_alone",
     "tables_in_two_groups": f"{GROUPED}[1]",
     "grouped_rows_counted_twice": f"{GROUPED}[3]",
-    "mixtures_rated_without_bound": f"{POINTS}[50.0-1-2]",
+    "mixtures_rated_without_bound": f"{POINTS}[0-50.0-1-2]",
     "pairs_drawn_as_one_count": "learners/test_informative_tables.py::test_rows_of_a_unit_raise"
     "_each_utility_by_the_sensitivity_at_most",
     "rows_in_two_bins": "learners/test_candidate_bins.py::test_rows_of_a_unit_raise_each_utility"
     "_by_the_sensitivity_at_most[1]",
     "rare_classes_count_more": "learners/test_informative_tables.py::test_rows_of_a_unit_raise"
     "_each_utility_by_the_sensitivity_at_most",
-    "points_of_some_rows_scaled_up": f"{POINTS}[0.1-2-2]",
-    "rated_rows_by_their_place": f"{POINTS}[0.1-2-2]",
+    "points_of_some_rows_scaled_up": f"{POINTS}[1-0.1-2-2]",
+    "rated_rows_by_their_place": f"{POINTS}[1-0.1-2-2]",
     "trees_removed_as_of_one_row": "recipes/test_published_pieces.py::test_a_tree_is_removed_at"
     "_the_cost_of_its_round_for_all_rows_of_a_unit[3]",
     "entries_drawn_one_way": "splits/test_split_draws.py::test_the_gain_of_an_entry_is_drawn_by"
