@@ -12,13 +12,13 @@ from dpforest_duckdb.cli.output import emit, show_table, tell
 from dpforest_duckdb.cli.systems_page import counted_from, systems_page, what_is_done
 from dpforest_duckdb.errors import UsageError
 
-PICKED = "those of the recipe that is picked"
-
 if TYPE_CHECKING:
     from dpforest_duckdb.cli.output import Paragraph
     from dpforest_duckdb.domain import Domain
     from dpforest_duckdb.privacy.plan import Plan
     from dpforest_duckdb.recipes.recipe import Recipe
+
+PICKED = "those of the recipe that is picked"
 
 
 def recipes(

@@ -219,8 +219,7 @@ class Snapshot(Protocol):
 
         `likely_rows` is a public estimate of the number of rows, such as a noisy one, or 0: an
         engine may count few rows by another statement, and group equal ones only if they are many.
-        `last` says that nothing else will be
-        coded, so the snapshot need not be kept.
+        `last` says that nothing else will be coded, so the snapshot need not be kept.
         """
 
     def table_seen(self) -> TableInfo | None:

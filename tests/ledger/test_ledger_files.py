@@ -64,6 +64,10 @@ def test_an_entry_has_the_text_that_other_versions_read(text: str) -> None:
         "a-shm",
         "b.csv",
         "c.parquet",
+        "d.pq",
+        "e.tsv",
+        "f.csv.gz",
+        "g.tsv.gz",
     ],
 )
 def test_a_ledger_has_no_name_of_files_that_databases_delete_or_read(
