@@ -80,29 +80,29 @@ class Candidates:
         listed, table = self.of(attribute), counts[attribute]
         if (self.kind[listed] == MULTIWAY).all():
             return table[:, None]
+        first, both = self._first_of_two(listed, table)
+        return np.stack([first, both - first], axis=2)
+
+    def _first_of_two(self, listed: Integers, table: Integers) -> tuple[Integers, Integers]:
+        """The sums `[node, candidate, ...]` in the first branch of binary candidates, and those in
+        both, from an attribute's `[node, value, ...]`.
+        """
         up_to = table.cumsum(axis=1)
-        left = np.where(
-            (self.kind[listed] == THRESHOLD)[None, :, None],
-            up_to[:, self.cell[listed]],
-            table[:, self.cell[listed]],
-        )
-        return np.stack([left, up_to[:, -1:] - left], axis=2)
+        threshold = self.kind[listed] == THRESHOLD
+        first = table[:, self.cell[listed]]
+        first[:, threshold] = up_to[:, self.cell[listed[threshold]]]
+        return first, up_to[:, -1:]
 
     def allowed(self, reachable: Mask) -> Mask:
         """`[node, candidate]`: at least two branches are reachable, by `reachable[node, cell]`."""
         found = np.empty((len(reachable), len(self)), dtype=np.bool_)
         for attribute, columns in enumerate(self.slices):
-            listed = self.of(attribute)
-            if len(listed):
-                # boolean matrix product: does a branch hold a reachable cell? Sums of so few ones
-                # are exact in single precision, for which there is a fast product
-                branches = self.branches(attribute).astype(np.float32)  # [candidate, branch, cell]
-                held = (
-                    reachable[:, columns].astype(np.float32)
-                    @ branches.reshape(-1, branches.shape[2]).T
-                )
-                open_ = held.reshape(len(reachable), *branches.shape[:2])
-                found[:, listed] = (open_ > 0).sum(axis=2) >= 2
+            listed, cells = self.of(attribute), reachable[:, columns].astype(np.int64)
+            if (self.kind[listed] == MULTIWAY).all():
+                found[:, listed] = (cells.sum(axis=1) >= 2)[:, None]
+            else:
+                first, both = self._first_of_two(listed, cells)
+                found[:, listed] = (first > 0) & (first < both)
         places = self.slices
         for pair in self.refinements:  # a taxonomy is split from its top
             settled = reachable[:, places[pair.by_group]].sum(axis=1) == 1
