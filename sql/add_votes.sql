@@ -1,13 +1,18 @@
 -- Add the votes of trees to the scores of every row (log-odds in millionths).
 -- With one score, a tree's value is its vote, as CASE over the cells of attributes. With several
 -- scores, or if an earlier statement stored the tree's leaf, the value is the number of the leaf, and
--- the votes of the leaves are constants. The leaves of large trees that are summed next are stored.
+-- the votes of the leaves are constants. The leaves of large trees that are summed next are stored:
+-- a CASE, or if few attributes are split by, the one bit that all look-ups of a row have in common.
 -- inputs: the TEMP table of codes, the trees
 -- outputs: codes and scores, as a new table or for a statement that reads them at once
 -- reads private rows: yes
 {% if made %}
 CREATE TEMP TABLE {{ made }} AS
 {% endif %}
+WITH layer0 AS (
+  SELECT * FROM {{ codes }}
+)
+{% include "parts/layers.sql" %}
 SELECT
 {% for column in columns %}
   {{ column }},
@@ -17,25 +22,7 @@ SELECT
   {% if scored %}{{ score }}{% else %}CAST(0 AS BIGINT){% endif %}{% for tree in trees %} + {{ tree.votes[number] }}{% endfor %} AS {{ score }}{% if not loop.last or leaves %},{% endif %}
 
 {% endfor %}
-{% for node, leaf in leaves.items() %}
-  {{ node }} AS {{ leaf }}{{ loop | comma }}
+{% for leaf in leaves %}
+  {{ leaf.value }} AS {{ leaf.name }}{{ loop | comma }}
 {% endfor %}
-FROM (
-  SELECT
-    *,
-{% for tree in trees %}
-    {{ tree.value }} AS {{ tree.column }}{{ loop | comma }}
-{% endfor %}
-{% if cells %}
-  FROM (
-    SELECT
-      *,
-{% for cell, code in cells.items() %}
-      {{ code }} AS {{ cell }}{{ loop | comma }}
-{% endfor %}
-    FROM {{ codes }}
-  )
-{% else %}
-  FROM {{ codes }}
-{% endif %}
-)
+FROM layer{{ layers | length }}

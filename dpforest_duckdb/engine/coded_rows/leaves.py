@@ -52,8 +52,12 @@ def at_leaf(
 
 
 def leaf_number(layout: Layout, tree: Tree) -> Sql:
-    """The number of the leaf of a row, in the narrowest type that can count all nodes."""
-    node = in_grid(layout, tree) or at_leaf(layout, tree, range(tree.nodes), separate=True)
+    """The number of the leaf of a row, if it is a sum of codes (see `in_grid`), else by a CASE."""
+    return in_grid(layout, tree) or at_leaf(layout, tree, range(tree.nodes), separate=True)
+
+
+def narrow(node: Sql, tree: Tree) -> Sql:
+    """A number of a node, in the narrowest type that can count all nodes of the tree."""
     return Sql(f"CAST({node} AS {unsigned(tree.nodes)})")
 
 

@@ -1,24 +1,36 @@
 -- Add the votes of trees to the scores of every row (log-odds in millionths).
 -- With one score, a tree's value is its vote, as CASE over the cells of attributes. With several
 -- scores, or if an earlier statement stored the tree's leaf, the value is the number of the leaf, and
--- the votes of the leaves are constants. The leaves of large trees that are summed next are stored.
+-- the votes of the leaves are constants. The leaves of large trees that are summed next are stored:
+-- a CASE, or if few attributes are split by, the one bit that all look-ups of a row have in common.
 -- inputs: the TEMP table of codes, the trees
 -- outputs: codes and scores, as a new table or for a statement that reads them at once
 -- reads private rows: yes
 CREATE TEMP TABLE "temp"."main"."dpforest_000003_1" AS
+WITH layer0 AS (
+  SELECT * FROM "temp"."main"."dpforest_000002_0"
+)
+, layer1 AS (
+  SELECT
+    *,
+    CAST(("codes0" >> 3) & 3 AS UTINYINT) AS "cell0"
+  FROM layer0
+)
+, layer2 AS (
+  SELECT
+    *,
+    CAST('[1, 2, 2, 2]' AS UBIGINT[])["cell0" + 1] AS "left0_0"
+  FROM layer1
+)
+, layer3 AS (
+  SELECT
+    *,
+    CASE WHEN "cell0" = 0 THEN -400000 ELSE 600000 END AS "leaf0"
+  FROM layer2
+)
 SELECT
   "codes0",
   "node_class0",
 CAST(0 AS BIGINT) + "leaf0" AS "score1",
-  CAST(CASE WHEN "cell0" = 0 THEN 1 ELSE 2 END AS UTINYINT) AS "next0"
-FROM (
-  SELECT
-    *,
-    CASE WHEN "cell0" = 0 THEN -400000 ELSE 600000 END AS "leaf0"
-  FROM (
-    SELECT
-      *,
-      CAST(("codes0" >> 3) & 3 AS UTINYINT) AS "cell0"
-    FROM "temp"."main"."dpforest_000002_0"
-  )
-)
+  CAST(bit_count("left0_0" - 1) + 1 AS UTINYINT) AS "next0"
+FROM layer3

@@ -1,0 +1,90 @@
+"""The leaf that bit sets find is the leaf of the tree, and few attributes are looked up."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import duckdb
+import numpy as np
+import pytest
+
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.engine.coded_rows.bit_sets import BitSets
+from dpforest_duckdb.engine.coded_rows.layout import Layout
+from dpforest_duckdb.learners.boosting import random_trees
+from dpforest_duckdb.learners.growth import one_split
+from dpforest_duckdb.privacy.bits import SecureBits
+from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
+from dpforest_duckdb.tree import Tree
+
+IDENT = DuckDB().ident
+
+
+def domain(cells: int, attributes: int) -> Domain:
+    """Attributes whose values are in order, of so many cells with the one for other values."""
+    values = tuple(str(value) for value in range(cells - 1))
+    return Domain(
+        tuple(
+            Attribute(f"a{number}", "categorical", values, nullable=False, ordered=True)
+            for number in range(attributes)
+        ),
+        "y",
+        ("no", "yes"),
+    )
+
+
+def found(tree: Tree, of: Domain) -> BitSets | None:
+    return BitSets.of(Layout(of.cells, 2, IDENT), tree, IDENT, "left")
+
+
+def random_tree(of: Domain, depth: int) -> Tree:
+    weights = np.ones(len(of.attributes))
+    (tree,) = random_trees(of, 1, depth, weights, SecureBits())
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("cells", "attributes", "depth", "words"),
+    [(4, 6, 4, 1), (8, 4, 6, 1), (12, 3, 7, 2), (17, 3, 8, 3), (40, 1, 9, 1)],
+)
+def test_every_combination_of_codes_has_the_leaf_of_the_tree(
+    cells: int, attributes: int, depth: int, words: int
+) -> None:
+    made = domain(cells, attributes)
+    tree = random_tree(made, depth)
+    while len(np.unique(tree.attribute)) <= attributes:  # one of them is -1, of leaves
+        tree = random_tree(made, depth)
+    sets = found(tree, made)
+    assert sets is not None
+    assert len(sets.words) >= words
+    layout, con = Layout(made.cells, 2, IDENT), duckdb.connect()
+    codes = np.array(list(product(*map(range, made.cells))))
+    con.execute(
+        f"CREATE TABLE codes AS SELECT {', '.join(layout.separate)} FROM (VALUES "
+        + ", ".join(str(tuple(row)) for row in codes.tolist())
+        + f") AS rows({', '.join(layout.separate)})"
+    )
+    listed = ", ".join(f"{word.value} AS {word.name}" for word in sets.words)
+    rows = con.execute(
+        f"SELECT {', '.join(layout.separate)}, {sets.node} "
+        f"FROM (SELECT *, {listed} FROM codes) ORDER BY ALL"
+    ).fetchall()
+    table = np.array(rows)
+    assert table[:, :-1].tolist() == codes.tolist()
+    assert table[:, -1].tolist() == tree.find(codes).tolist()
+
+
+def test_a_case_is_taken_if_bit_sets_need_many_look_ups_or_long_lists() -> None:
+    assert found(random_tree(domain(8, 3), 7), domain(8, 3)) is not None
+    wide = domain(8, 40)
+    assert found(random_tree(wide, 7), wide) is None, "two words for each of about forty attributes"
+    long = domain(2000, 3)
+    assert found(random_tree(long, 5), long) is None, "a list of 2,000 for each attribute"
+
+
+def test_a_tree_without_a_split_has_no_words() -> None:
+    made = domain(3, 2)
+    split = one_split(made, 0)
+    leaf = split.cut(np.ones(split.nodes, dtype=np.bool_), made.cells)
+    assert found(leaf, made) is None
+    assert found(split, made) is not None
