@@ -17,7 +17,7 @@ from dpforest_duckdb.learners.boosting import random_trees
 from dpforest_duckdb.learners.growth import one_split
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.unit import PrivacyUnit
-from dpforest_duckdb.tree import Tree
+from dpforest_duckdb.tree import THRESHOLD, Tree
 
 MANY = tuple(f"v{n}" for n in range(254))  # with "other" 255 cells, so a tree of 256 nodes
 
@@ -51,6 +51,9 @@ def test_sums_are_the_same_whether_leaves_are_stored_or_not(classes: int) -> Non
     sweep, other, scale = *(voting(one_split(domain, n)) for n in (0, 1)), Gradients(2**16, 2, 1)
     turns = [([a, b], [sweep]), ([c], [a, sweep]), ([sweep], [c, b]), ([a], []), ([a], [c])]
     turns += [([b, c], [b]), ([c], [sweep, other]), ([other], [])]  # the last adds in its statement
+    equal = voting(random_trees(domain, 1, 1, np.array([0.0, 1.0]), SecureBits())[0])
+    for part in ("attribute", "cell", "kind"):  # all else is the same, but the leaves are not
+        turns += [([equal], [_with_another(equal, part)]), ([b], [])]
     rows, voted = coded(), list[Tree]()
     for summed, added in turns:
         fresh = coded()
@@ -62,3 +65,10 @@ def test_sums_are_the_same_whether_leaves_are_stored_or_not(classes: int) -> Non
         voted = [*voted, *added]
     assert any("FROM (\nWITH" in text for text in shown), "some votes are added on the way"
     assert not any("(--" in text for text in shown), "a header is at the beginning alone"
+
+
+def _with_another(tree: Tree, part: str) -> Tree:
+    """A tree of one split, with another attribute, cell, or kind of split."""
+    changed = getattr(tree, part).copy()
+    changed[0] = {"attribute": 0, "cell": (changed[0] + 1) % 8, "kind": THRESHOLD}[part]
+    return replace(tree, **{part: changed})
