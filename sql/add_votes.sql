@@ -1,8 +1,9 @@
 -- Add the votes of trees to the scores of every row (log-odds in millionths).
 -- With one score, a tree's value is its vote, as CASE over the cells of attributes. With several
 -- scores, or if an earlier statement stored the tree's leaf, the value is the number of the leaf, and
--- the votes of the leaves are constants. The leaves of large trees that are summed next are stored:
--- a CASE, or if few attributes are split by, the one bit that all look-ups of a row have in common.
+-- the votes of the leaves are constants. The leaves of large trees that are summed next are stored.
+-- They are found by a CASE or, in trees that split by few attributes, by bit sets (see
+-- dpforest_duckdb/engine/coded_rows/bit_sets.py).
 -- inputs: the TEMP table of codes, the trees
 -- outputs: codes and scores, as a new table or for a statement that reads them at once
 -- reads private rows: yes

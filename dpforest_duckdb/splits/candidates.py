@@ -89,7 +89,7 @@ class Candidates:
         """
         up_to = table.cumsum(axis=1)
         threshold = self.kind[listed] == THRESHOLD
-        first = table[:, self.cell[listed]]
+        first = table[:, self.cell[listed]].astype(up_to.dtype, copy=False)
         first[:, threshold] = up_to[:, self.cell[listed[threshold]]]
         return first, up_to[:, -1:]
 

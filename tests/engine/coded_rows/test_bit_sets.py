@@ -43,35 +43,41 @@ def random_tree(of: Domain, depth: int) -> Tree:
     return tree
 
 
+def leaves_by_sql(sets: BitSets, layout: Layout, codes: np.ndarray) -> list[int]:
+    """The node of each row, whose codes are in packed columns as in the table of coded rows."""
+    con = duckdb.connect()
+    names = [f"a{number}" for number in range(codes.shape[1])]
+    rows = ", ".join(str((number, *row)) for number, row in enumerate(codes.tolist()))
+    packed = zip(layout.packed(names), layout.words, strict=True)
+    cells = {layout.code_of(number): name for number, name in enumerate(layout.separate)}
+    con.execute(
+        f"CREATE TABLE codes AS SELECT number, {', '.join(map(' AS '.join, packed))} "
+        f"FROM (VALUES {rows}) AS rows(number, {', '.join(names)})"
+    )
+    found = con.execute(
+        f"SELECT {sets.node} FROM ("
+        f"SELECT *, {', '.join(f'{word.value} AS {word.name}' for word in sets.words)} FROM ("
+        f"SELECT *, {', '.join(map(' AS '.join, cells.items()))} FROM codes)) ORDER BY number"
+    )
+    return [node for (node,) in found.fetchall()]
+
+
 @pytest.mark.parametrize(
     ("cells", "attributes", "depth", "words"),
-    [(4, 6, 4, 1), (8, 4, 6, 1), (12, 3, 7, 2), (17, 3, 8, 3), (40, 1, 9, 1)],
+    [(4, 6, 4, 1), (8, 4, 6, 1), (12, 3, 7, 2), (17, 3, 8, 3), (40, 1, 9, 1), (256, 1, 6, 1)],
 )
 def test_every_combination_of_codes_has_the_leaf_of_the_tree(
     cells: int, attributes: int, depth: int, words: int
 ) -> None:
     made = domain(cells, attributes)
-    tree = random_tree(made, depth)
-    while len(np.unique(tree.attribute)) <= attributes:  # one of them is -1, of leaves
+    sets = None
+    while sets is None or len(sets.words) < words:
         tree = random_tree(made, depth)
-    sets = found(tree, made)
-    assert sets is not None
-    assert len(sets.words) >= words
-    layout, con = Layout(made.cells, 2, IDENT), duckdb.connect()
+        if len(np.unique(tree.attribute)) > attributes:  # one of them is -1, of leaves
+            sets = found(tree, made)
     codes = np.array(list(product(*map(range, made.cells))))
-    con.execute(
-        f"CREATE TABLE codes AS SELECT {', '.join(layout.separate)} FROM (VALUES "
-        + ", ".join(str(tuple(row)) for row in codes.tolist())
-        + f") AS rows({', '.join(layout.separate)})"
-    )
-    listed = ", ".join(f"{word.value} AS {word.name}" for word in sets.words)
-    rows = con.execute(
-        f"SELECT {', '.join(layout.separate)}, {sets.node} "
-        f"FROM (SELECT *, {listed} FROM codes) ORDER BY ALL"
-    ).fetchall()
-    table = np.array(rows)
-    assert table[:, :-1].tolist() == codes.tolist()
-    assert table[:, -1].tolist() == tree.find(codes).tolist()
+    layout = Layout(made.cells, 2, IDENT)
+    assert leaves_by_sql(sets, layout, codes) == tree.find(codes).tolist()
 
 
 def test_a_case_is_taken_if_bit_sets_need_many_look_ups_or_long_lists() -> None:
