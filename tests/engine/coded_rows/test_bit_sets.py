@@ -1,4 +1,4 @@
-"""The leaf that bit sets find is the leaf of the tree, and few attributes are looked up."""
+"""Bit sets find the leaf of the tree. Where they would take longer, a CASE is used."""
 
 from __future__ import annotations
 
