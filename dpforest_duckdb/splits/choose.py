@@ -52,11 +52,17 @@ class Choice:
     weights: tuple[float, ...] = ()
     rows: int = 0
 
-    def of(self, nodes: Integers | NDArray[np.intp]) -> Choice:
-        """The same for some of the nodes."""
+    def of(self, nodes: Integers | NDArray[np.intp], only: int | None = None) -> Choice:
+        """The same for some of the nodes. With `only`, the tables of other attributes are empty:
+        copying large tables takes time.
+        """
+        none = nodes[:0]
         return replace(
             self,
-            counts=[table[nodes] for table in self.counts],
+            counts=[
+                table[nodes if only is None or only == attribute else none]
+                for attribute, table in enumerate(self.counts)
+            ],
             allowed=self.allowed[nodes],
             reachable=self.reachable[nodes],
             noisy=None if self.noisy is None else self.noisy[nodes],
@@ -221,7 +227,7 @@ def values_of_each(
     only: int | None = None,
 ) -> NDArray[Number]:
     """A utility of every candidate, `[node, candidate]`, attribute by attribute (or of one)."""
-    values: NDArray[Number] = np.zeros((len(choice.counts[0]), len(choice.candidates)), dtype=dtype)
+    values: NDArray[Number] = np.zeros(choice.allowed.shape, dtype=dtype)
     for attribute in range(len(choice.counts)) if only is None else [only]:
         listed = choice.candidates.of(attribute)
         if len(listed):

@@ -134,7 +134,7 @@ def by_points(
                 nodes = group[want[group]]
                 if len(nodes):
                     left[np.ix_(nodes, splits.of(a))] = _one_point(
-                        choice.of(nodes), a, left[nodes], point, each, by_width
+                        choice.of(nodes, a), a, left[nodes], point, each, by_width
                     )[:, splits.of(a)]
             exponent = exponents_of(choice.of(group), attribute, left[group], last)
             drawn[group] = exponential_mechanism(exponent, left[group], choice.bits)
@@ -189,7 +189,8 @@ def _one_point(
 ) -> Mask:
     """The candidates `left[node, candidate]`, with one drawn of an attribute instead of all.
 
-    `epsilon` is the nano-ε of the draw. `by_width` is as of `by_points`.
+    `epsilon` is the nano-ε of the draw. `by_width` is as of `by_points`. Counts of other attributes
+    are not used.
     """
     splits = choice.candidates
     mask: Mask = left & (splits.attribute == attribute)[None, :]
