@@ -28,11 +28,14 @@ import numpy as np
 from environments import NEEDS, python_of
 from folds import FOLDS, folds
 from in_memory import Table, load
+from numpy.typing import NDArray
 from shared import say, table_files
 
 FILE = Path(__file__).with_name("peer_accuracy.csv")
 HEAD = ("table", "epsilon", "peer", "accuracy", "error", "auc", "log_loss", "source")
 EPSILONS = (0.1, 0.5, 1.0)
+DELTA = 1e-5  # of DP-EBM
+Rows = NDArray[np.intp]  # places of rows
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,11 @@ def main() -> None:
 
 def measured(peer: str, table: Table, place: Path) -> list[dict[str, str]]:
     """The means of a peer over the first folds, for each ε."""
-    runs = [_run(peer, table, fold, place) for fold in itertools.islice(folds(table), FOLDS)]
+    parts = [
+        (np.flatnonzero(fold), np.flatnonzero(fold == 0))
+        for fold in itertools.islice(folds(table), FOLDS)
+    ]
+    runs = figures_of(peer, table, parts, place)
     rows = []
     for found in zip(*runs, strict=True):
         right = [one["accuracy"] for one in found]
@@ -105,22 +112,35 @@ def measured(peer: str, table: Table, place: Path) -> list[dict[str, str]]:
     return rows
 
 
-def _run(peer: str, table: Table, fold: np.ndarray, place: Path) -> Sequence[dict[str, float]]:
-    """A peer on one fold, in a process of its own; figures for each ε."""
-    database = place / "fold.duckdb"
+def figures_of(
+    peer: str,
+    table: Table,
+    parts: Sequence[tuple[Rows, Rows]],
+    place: Path,
+    epsilons: Sequence[float] = EPSILONS,
+    delta: float = DELTA,
+) -> list[list[dict[str, float]]]:
+    """A peer's accuracy, AUC and log loss, of each pair of training and test rows and each ε.
+
+    `place` is a folder for a database of codes. The peer runs in one process of its own. Ends the
+    program with one sentence if it fails.
+    """
+    database = place / "folds.duckdb"
     database.unlink(missing_ok=True)
     with duckdb.connect(str(database)) as con:
-        for part, rows in (("train", np.flatnonzero(fold)), ("test", np.flatnonzero(fold == 0))):
-            codes = table.codes(table.domain, rows)
-            data = {f"a{number}": code for number, code in enumerate(codes)}
-            con.register("coded", {**data, "class": table.labels[rows]})
-            con.execute(f"CREATE TABLE {part} AS FROM coded")
-            con.unregister("coded")
+        for number, pair in enumerate(parts):
+            for part, rows in zip(("train", "test"), pair, strict=True):
+                codes = table.codes(table.domain, rows)
+                data = {f"a{attribute}": code for attribute, code in enumerate(codes)}
+                con.register("coded", {**data, "class": table.labels[rows]})
+                con.execute(f"CREATE TABLE {part}{number} AS FROM coded")
+                con.unregister("coded")
     job = {
         "contender": peer,
         "database": str(database),
-        "epsilons": EPSILONS,
-        "delta": 1e-5,
+        "folds": len(parts),
+        "epsilons": epsilons,
+        "delta": delta,
         "cells": table.domain.cells,
         "classes": len(table.domain.classes),
         "ordered": [a.kind == "numeric" or a.ordered for a in table.domain.attributes],
@@ -130,7 +150,7 @@ def _run(peer: str, table: Table, fold: np.ndarray, place: Path) -> Sequence[dic
     ran = subprocess.run(words, capture_output=True, text=True, check=False)
     if ran.returncode:
         sys.exit(f"{peer} failed: {ran.stderr.strip().splitlines()[-1]}")
-    found: list[dict[str, float]] = json.loads(ran.stdout.splitlines()[-1])
+    found: list[list[dict[str, float]]] = json.loads(ran.stdout.splitlines()[-1])
     return found
 
 

@@ -65,16 +65,23 @@ def _numbers(column: Any) -> Any:
     return np.unique(column, return_inverse=True)[1] if column.dtype == object else column
 
 
-def accuracy(job: dict[str, Any]) -> list[dict[str, Any]]:
-    """For each ε: accuracy, AUC of two classes and log loss on the test part of a fold.
+def accuracy(job: dict[str, Any]) -> list[list[dict[str, Any]]]:
+    """For each fold and ε: accuracy, AUC of two classes and log loss on the test part of the fold.
 
-    The parts are tables of integer codes, one column per attribute, `class` last.
+    The parts of fold i are the tables `train<i>` and `test<i>` of integer codes, one column per
+    attribute, `class` last.
     """
     con = duckdb.connect(job["database"], read_only=True)
-    parts = [con.execute(f"SELECT * FROM {part}").fetchnumpy() for part in ("train", "test")]
-    (x, y), (test, truth) = (_split(part) for part in parts)
     fit = {"diffprivlib": _diffprivlib, "DP-EBM": _ebm}[job["contender"]]
-    return [_figures(fit(x, y, test, {**job, "epsilon": e}), truth) for e in job["epsilons"]]
+    found = []
+    for fold in range(job["folds"]):
+        (x, y), (test, truth) = (
+            _split(con.execute(f"SELECT * FROM {part}{fold}").fetchnumpy())
+            for part in ("train", "test")
+        )
+        models = [fit(x, y, test, {**job, "epsilon": epsilon}) for epsilon in job["epsilons"]]
+        found.append([_figures(shares, truth) for shares in models])
+    return found
 
 
 def _figures(shares: Any, truth: Any) -> dict[str, Any]:
