@@ -25,6 +25,7 @@ from dpforest_duckdb.engine.base import MIXTURE_PARTS, CodedRows
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.learners.joint_tables import joint_tables_deviation
 from dpforest_duckdb.learners.mixtures import draw_mixture, weighed
+from dpforest_duckdb.postprocess.additive import Odds
 from dpforest_duckdb.postprocess.below_root import ChildTables, models
 from dpforest_duckdb.postprocess.voting import integer_votes
 from dpforest_duckdb.progress import Event, Phase
@@ -159,10 +160,13 @@ class _Path:
         tree = replace(bare.tree, counts=released, votes=np.zeros_like(released), noise=spread)
         return replace(bare, tree=tree)
 
-    def voting(self, odds: Floats, otherwise: Floats | float = 0.0) -> Tree:
-        """The tree with the log-odds of each known combination, and of all others, as votes."""
+    def voting(self, odds: Floats, otherwise: Floats) -> Tree:
+        """The tree with the log-odds of each known combination as votes, and of all others those of
+        `otherwise[cell, …, class]`, for all cells of the last attributes (or of all, or of none).
+        """
         classes = odds.shape[-1]
-        at_leaves = np.full((len(self.leaves), classes), otherwise)
+        at_leaves = np.empty((len(self.leaves), classes))
+        at_leaves.reshape(-1, *otherwise.shape)[:] = otherwise
         at_leaves[self.known] = odds.reshape(-1, classes)
         votes = np.zeros_like(self.tree.votes)
         votes[self.leaves] = integer_votes(at_leaves)
@@ -191,7 +195,7 @@ def _trees(tables: ChildTables) -> list[list[Tree]]:
     """For each model, a tree with each child's log-odds of the classes, and one for each of the
     model's attributes; all below the roots.
 
-    Rows whose root has a value that the domain does not describe get the shares of all rows.
+    Rows whose root has a value that the domain does not describe get the log-odds of all rows.
     """
     domain, roots = tables.domain, tables.roots
     starts = _Path.of(domain, roots, tables.totals, tables.noise_of_totals)
@@ -201,18 +205,38 @@ def _trees(tables: ChildTables) -> list[list[Tree]]:
             tables.attributes, tables.counts, tables.noise, strict=True
         )
     ]
-    made = dict[tuple[int, bytes], Tree]()  # several models have the same trees
+    made = dict[tuple[int, bytes, bytes], Tree]()  # several models have the same trees
 
-    def voting(place: int, odds: Floats) -> Tree:
-        key = place, odds.tobytes()
+    def voting(place: int, odds: Floats, of_all: Floats) -> Tree:
+        key = place, odds.tobytes(), of_all.tobytes()
         if key not in made:
-            made[key] = added[place].voting(odds)
+            otherwise = _of_cells(domain, tables.attributes[place], of_all[0])
+            made[key] = added[place].voting(odds, otherwise)
         return made[key]
 
     return [
         [
-            starts.voting(model.odds.start, model.otherwise),
-            *map(voting, model.places, model.odds.added),
+            starts.voting(model.odds.start, _start_of_others(tables, model.otherwise)),
+            *map(voting, model.places, model.odds.added, model.otherwise.added[len(roots) :]),
         ]
         for model in models(tables)
     ]
+
+
+def _of_cells(domain: Domain, attribute: int, added: Floats) -> Floats:
+    """What an attribute adds, `[cell, class]`, from that of its values `[value, class]`: 0 for the
+    cells that the domain does not describe.
+    """
+    of_cells = np.zeros((domain.cells[attribute], added.shape[1]))
+    of_cells[list(domain.attributes[attribute].described)] = added
+    return of_cells
+
+
+def _start_of_others(tables: ChildTables, otherwise: Odds) -> Floats:
+    """Log-odds `[cell of a root, …, class]` of the rows in no child: those of all rows, and what
+    the roots add whose value is known.
+    """
+    start: Floats = otherwise.start[0]
+    for root, added in zip(tables.roots, otherwise.added, strict=False):
+        start = start[..., None, :] + _of_cells(tables.domain, root, added[0])
+    return start

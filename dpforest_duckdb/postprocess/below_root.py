@@ -37,10 +37,8 @@ from dpforest_duckdb.splits.table_codes import code_of
 
 EMPTY = 1e-3  # the part of all rows that is spread over all cells, so that each has weight
 FEW = (1, 2, 4)  # strongest attributes, for models of these alone
-FITS: tuple[Callable[[Floats, Sequence[Floats], Sequence[Floats]], Odds], ...] = (
-    naive_bayes,
-    iterative_proportional_fit,
-)
+Fit = Callable[[Floats, Sequence[Floats], Sequence[Floats]], Odds]
+FITS: tuple[Fit, ...] = (naive_bayes, iterative_proportional_fit)
 
 
 @dataclass(frozen=True)
@@ -68,14 +66,15 @@ class ChildTables:
 
 @dataclass(frozen=True)
 class Model:
-    """Log-odds of the children, and `otherwise[class]` of rows in no child.
+    """Log-odds of the children, and those of all rows, for rows in no child.
 
-    `places` are those of the model's attributes among the tables' attributes.
+    `places` are those of the model's attributes among the tables' attributes. `otherwise` has one
+    child: all rows. What it adds is that of the roots, then of the model's attributes.
     """
 
     places: tuple[int, ...]
     odds: Odds
-    otherwise: Floats
+    otherwise: Odds
 
 
 @dataclass(frozen=True)
@@ -106,26 +105,41 @@ class _Shares:
     parts: Floats
 
 
+@dataclass(frozen=True)
+class _Level:
+    """Class shares of each node `starts[node, class]`, and below the values of attributes."""
+
+    starts: Floats
+    shares: list[_Shares]
+
+    def fitted(self, fit: Fit, used: Sequence[_Shares]) -> Odds:
+        """The log-odds of a model of some of the attributes."""
+        return fit(self.starts, [each.of for each in used], [each.parts for each in used])
+
+
 def models(tables: ChildTables) -> list[Model]:
     """Models of the same tables: naive Bayes, an iterative proportional fit, then naive Bayes of
     the FEW attributes that say most, for each number below that of all.
     """
-    prior, starts, shares = _estimated(tables)
-    said = [information(each.of, each.parts) for each in shares]
+    below, of_all = _estimated(tables)
+    of_roots, of_attributes = of_all.shares[: len(tables.roots)], of_all.shares[len(tables.roots) :]
+    said = [information(each.of, each.parts) for each in below.shares]
     strongest = np.argsort(np.negative(said), kind="stable").tolist()
-    fits = [(fit, list(range(len(shares)))) for fit in FITS]
-    fits += [(naive_bayes, strongest[:few]) for few in FEW if few < len(shares)]
+    fits = [(fit, list(range(len(said)))) for fit in FITS]
+    fits += [(naive_bayes, strongest[:few]) for few in FEW if few < len(said)]
     found = []
     for fit, places in fits:
-        used = [shares[place] for place in places]
-        odds = fit(starts, [each.of for each in used], [each.parts for each in used])
-        found.append(Model(tuple(places), odds, np.log(prior)))
+        children = below.fitted(fit, [below.shares[place] for place in places])
+        otherwise = children
+        if tables.roots:
+            used = [of_attributes[place] for place in places]
+            otherwise = of_all.fitted(fit, [*of_roots, *used])
+        found.append(Model(tuple(places), children, otherwise))
     return found
 
 
-def _estimated(tables: ChildTables) -> tuple[Floats, Floats, list[_Shares]]:
-    """The classes' shares `[class]`, those of each child `[child, class]`, and those below the
-    values of every attribute.
+def _estimated(tables: ChildTables) -> tuple[_Level, _Level]:
+    """The children, and all rows; the latter also have the shares of the roots, which come first.
 
     From all rows down, root by root.
     """
@@ -133,13 +147,14 @@ def _estimated(tables: ChildTables) -> tuple[Floats, Floats, list[_Shares]]:
     roots = len(tables.roots)
     prior = noisy_shares(totals.sum(axis=0), spread * len(totals))
     divided = [*_of_roots(tables, totals, spread), *_of_attributes(tables, totals, spread)]
-    shares, starts = _over_all(divided, roots, prior), prior[None]
+    of_all = _Level(prior[None], _over_all(divided, roots, prior))
+    below = of_all
     for level in range(1, roots + 1):
         divided = divided[1:]
-        root, *others = shares
-        shares = _below(divided, level, roots, root, others)
+        root, *others = below.shares
         starts = root.of.reshape(-1, len(prior))
-    return prior, starts, shares
+        below = _Level(starts, _below(divided, level, roots, root, others))
+    return below, of_all
 
 
 def _over_all(tables: Sequence[_Table], roots: int, prior: Floats) -> list[_Shares]:

@@ -267,6 +267,24 @@ def test_trees_hold_what_is_released_of_each_combination_of_values() -> None:
     assert otherwise
 
 
+def test_other_attributes_decide_where_the_value_of_a_root_is_not_in_the_domain() -> None:
+    """The log-odds are those of all rows, with what the roots say whose value is known."""
+    effects = [np.array(odds) for odds in ((0.3, -0.3), (-0.5, 0.5), (1.0, -0.4))]
+    sums = sum(np.ix_(*effects), start=np.zeros(()))
+    shares = 1 / (1 + np.exp(-sums))  # of class 0, for each combination of values
+    counts = np.rint(1e5 * np.stack([shares, 1 - shares], axis=-1)).astype(np.int64)
+    domain, below = public((2, 2, 2), 2), counts.reshape(4, 2, 2)
+    tables = ChildTables(domain, [0, 1], [2], below.sum(axis=1), [below], [1.0], 1.0)
+    unlisted = 2
+    assert domain.cells == (3, 3, 3)
+    for trees in rooted_tables._trees(tables)[:2]:
+        for codes in [(2, 2, 0), (2, 2, 1), (0, 2, 1), (1, 2, 0), (2, 0, 0), (2, 1, 1)]:
+            votes = sum(tree.votes[tree.find(np.array([codes]))[0]] for tree in trees)
+            known = [(axis, code) for axis, code in enumerate(codes) if code != unlisted]
+            expected = sum(effects[axis][code] for axis, code in known)
+            assert (votes[0] - votes[1]) / SCALE == pytest.approx(expected, abs=0.12), codes
+
+
 def test_a_mixture_is_naive_bayes_with_a_weight_or_another_model_alone() -> None:
     weighed = [(20, 20, 0, 0), (20, 13, 0, 0), (20, 8, 0, 0)]
     assert _mixtures(2) == [*weighed, (0, 0, 20, 0), (0, 0, 0, 20)]

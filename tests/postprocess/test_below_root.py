@@ -57,6 +57,28 @@ def test_totals_of_children_weigh_each_estimate_by_the_inverse_of_its_variance()
 def test_rows_of_no_child_get_the_shares_of_all_rows_whose_noise_is_that_of_all_children() -> None:
     tables = replace(tables_below_a_root(), noise=[20.0, 60.0], noise_of_totals=80.0)
     totals, variance = below_root._totals(tables)
-    expected = np.log(noisy_shares(totals.sum(axis=0), 2 * variance))
+    _, apart = np.diff(np.log(noisy_shares(totals.sum(axis=0), 2 * variance)), prepend=0.0)
+    fitted = below_root.models(tables)[1]
+    assert np.diff(fitted.otherwise.start) == pytest.approx(apart)
+
+
+def test_rows_of_no_child_get_what_the_root_and_the_other_attributes_say_in_all_rows() -> None:
+    """The tables of all rows are the sums of those of the children."""
+    random = np.random.default_rng(4)
+    counts = random.integers(500, 9_000, (2, 2, 2))
+    tables = replace(
+        tables_below_a_root(),
+        attributes=[1],
+        totals=counts.sum(axis=1),
+        counts=[counts],
+        noise=[0.1],
+        noise_of_totals=0.1,
+    )
     for model in below_root.models(tables):
-        assert model.otherwise == pytest.approx(expected)
+        start, (of_root, of_attribute) = model.otherwise.start, model.otherwise.added
+        ahead = start[..., 1] - start[..., 0]
+        for added, table in ((of_root, counts.sum(axis=1)), (of_attribute, counts.sum(axis=0))):
+            assert added.shape == (1, 2, 2)
+            sign = np.sign(np.diff(added[0, :, 1] - added[0, :, 0]))
+            assert sign == np.sign(np.diff(np.log(table[:, 1] / table[:, 0])))
+        assert np.isfinite(ahead).all()

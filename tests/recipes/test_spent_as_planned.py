@@ -58,8 +58,8 @@ class Telling(Accountant):
         super().__init__(plan, debited, delta)
         self.costs_spent: list[int] = []
 
-    def spend(self, purpose: str, depth: int = 0, *, times: int = 1) -> int:
-        self.costs_spent.append(super().spend(purpose, depth, times=times))
+    def spend(self, purpose: str, depth: int = 0, *, times: int = 1, among: int = 1) -> int:
+        self.costs_spent.append(super().spend(purpose, depth, times=times, among=among))
         return self.costs_spent[-1]
 
 
