@@ -1,3 +1,3 @@
 """The version of this package, for models, the ledger and the command line."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
