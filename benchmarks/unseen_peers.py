@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -82,7 +82,7 @@ def compared(peer: Sequence[Run], ours: Sequence[Run]) -> Changes:
     return changes(*([{**run, "delta": 0.0} for run in each] for each in (peer, ours)))
 
 
-def sections(ours: dict[str, Sequence[Run]], peers: dict[str, Sequence[Run]]) -> str:
+def sections(ours: Mapping[str, Sequence[Run]], peers: Mapping[str, Sequence[Run]]) -> str:
     """Means over tables of each ε, then the tables where a peer is ahead."""
     rows, losses = [], []
     for peer, of_peer in peers.items():
