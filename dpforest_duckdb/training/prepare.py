@@ -10,7 +10,6 @@ from pathlib import Path
 
 from dpforest_duckdb.arguments import EACH_ROW, NAMES, optional, refuse_wrong_types
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.domain.checks import remarks
 from dpforest_duckdb.domain.file import load_domain
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.table import TableInfo, refuse_folders
@@ -36,6 +35,7 @@ from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.adaptation import DENSE, plans
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Request
+from dpforest_duckdb.training.check_domain import fit, unused_columns
 from dpforest_duckdb.training.opening import Connection, Rows, find_rows
 from dpforest_duckdb.training.run import Run
 
@@ -92,11 +92,9 @@ def prepare(
     own_account = rows.account_or(account, ledger, dataset)
     budget = own_account.budget(info if rows.in_table else None)
     unit = _unit(kept, info, privacy_unit, rows_per_unit, budget.cap)
-    used = kept.without(unit.columns)
-    used.refuse_missing(info.columns)
-    info = engine.typed(info, used, unit)
-    notes = [*filter(None, [own_account.new_dataset]), *remarks(kept, info.columns)]
-    public = used.bind(info.columns)
+    fitted = fit(rows, kept, unit)
+    info, public = fitted.table, fitted.domain
+    notes = [*filter(None, [own_account.new_dataset]), *fitted.remarks]
     wanted = chosen.request(
         public, nano, trees=trees, depth=depth, rows_per_unit=unit.rows, delta=atto
     )
@@ -122,7 +120,7 @@ def prepare(
         leaks=tuple(leaks),
         file=file,
         notes=tuple(notes),
-        unused_columns=_unused(rows.table, declared, unit),
+        unused_columns=unused_columns(rows.table, declared, unit),
         left_out=_left_out(declared, public, unit),
         rows_at_most=rows_at_most,
     )
@@ -187,13 +185,6 @@ def _left_out(declared: Domain, used: Domain, unit: PrivacyUnit) -> tuple[str, .
     """The attributes of a domain that a request leaves out."""
     known = {fold(name) for name in (*used.columns, *unit.columns)}
     return tuple(name for name in declared.columns if fold(name) not in known)
-
-
-def _unused(table: TableInfo, public: Domain, unit: PrivacyUnit) -> tuple[str, ...]:
-    """The columns of the rows, as they are stored, that a run does not use."""
-    used = (*public.columns, public.target, *public.identifiers, *unit.columns)
-    known = {fold(name) for name in used}
-    return tuple(name for name in table.columns if fold(name) not in known)
 
 
 @lru_cache(maxsize=64)  # a program may train many models with equal requests
