@@ -169,7 +169,9 @@ def _tables(
 def _check_spark(
     db: str | None, table: str | None, dataset: str | None, ledger: str | None
 ) -> None:
-    """Refuse options that do not fit a table of Spark."""
+    """Refuse options that do not fit a table of Spark, before a session starts."""
+    from dpforest_duckdb.training.found_rows import SPARK_NEEDS_LEDGER
+
     if db is not None or dataset is not None:
         raise UsageError(
             "The budget of data files or of a --dataset is in the ledger alone, whatever reads "
@@ -178,9 +180,7 @@ def _check_spark(
     if table is None:
         raise UsageError("Name the table of Spark with --table.")
     if ledger is None:
-        raise UsageError(
-            "Spark has no file that a budget could be kept beside: name one with --ledger."
-        )
+        raise UsageError(SPARK_NEEDS_LEDGER)
 
 
 def _account(
