@@ -85,7 +85,7 @@ def _parts(rows: Any) -> tuple[Any, Any]:
         return _parts_of_polars(rows)
     if isinstance(rows, dict):
         return None, {name: _known(column) for name, column in rows.items()}
-    rows = with_texts(rows)
+    rows = _with_whole_numbers(with_texts(rows))
     names = [name for name, kind in rows.dtypes.items() if _is_arrow(kind)]
     if not names:
         return None, rows
@@ -134,6 +134,32 @@ def _differences(column: Any) -> Any:
     for place in np.flatnonzero(~fit & ~np.isnat(column)):
         found[place] = str(column[place])
     return found
+
+
+def _with_whole_numbers(rows: Any) -> Any:
+    """A frame of pandas with whole numbers in the place of categories that are whole numbers.
+
+    If one is missing, DuckDB reads the categories as floating-point numbers, and so rounds them.
+    """
+    whole = [name for name, kind in rows.dtypes.items() if _has_whole_categories(kind)]
+    if not whole:
+        return rows
+    from pandas.arrays import IntegerArray
+
+    rows = rows.copy(deep=False)
+    for name in whole:
+        held, codes = rows[name].cat.categories, rows[name].cat.codes.to_numpy()
+        kind = getattr(held.dtype, "numpy_dtype", held.dtype)
+        numbers, missing = np.zeros(len(codes), kind), codes < 0
+        numbers[~missing] = held.to_numpy(kind)[codes[~missing]]
+        rows[name] = type(rows[name])(IntegerArray(numbers, missing), index=rows.index)
+    return rows
+
+
+def _has_whole_categories(kind: Any) -> bool:
+    categories = getattr(kind, "categories", None)
+    whole = getattr(getattr(categories, "dtype", None), "kind", "") in ("i", "u")
+    return whole and not _is_arrow(kind)
 
 
 def _is_arrow(kind: Any) -> bool:
