@@ -40,6 +40,22 @@ def column_names(rows: Any) -> list[Any]:
     return list(rows.column_names if hasattr(rows, "column_names") else rows.columns)
 
 
+def without_rows(rows: Any) -> Any:
+    """A frame with the same columns and no row; categories of pandas have no labels.
+
+    So its types are those of the rows, but no value is read to find them.
+    """
+    if isinstance(rows, dict):
+        return {name: column[:0] for name, column in rows.items()}
+    if not hasattr(rows, "iloc"):
+        return rows.slice(0, 0)
+    empty = rows.iloc[:0].copy()
+    for name, kind in rows.dtypes.items():
+        if (labels := getattr(kind, "categories", None)) is not None:
+            empty[name] = empty[name].cat.set_categories(labels[:0])
+    return empty
+
+
 def without_batch(rows: Any) -> Any:
     """An Arrow record batch as a table, which has the same columns; anything else as it is."""
     if not type(rows).__module__.startswith("pyarrow") or type(rows).__name__ != "RecordBatch":
@@ -244,10 +260,9 @@ def _register_known(
 ) -> None:
     """Register a frame of NumPy or pandas.
 
-    DuckDB converts fixed-width text and text categories here, before the debit. If it cannot,
-    because of a value in a column that is not `used`, they become objects, which it converts when
-    it reads them. So do types that it does not know, as pandas makes objects of them if one value
-    is of another type.
+    DuckDB converts fixed-width text and text categories here. If it cannot, because of a value in a
+    column that is not `used`, they become objects, which it converts when it reads them. So do
+    types that it does not know, as pandas makes objects of them if one value is of another type.
     """
     rows = without_unreadable(rows, used)
     try:
