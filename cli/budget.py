@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,12 +25,12 @@ from dpforest_duckdb.ledger.refusals import RAISE
 from dpforest_duckdb.privacy.unit import single_rows
 
 if TYPE_CHECKING:
-    from dpforest_duckdb.engine.spark.engine import SparkEngine
-    from dpforest_duckdb.engine.tables.engine import DuckDBEngine
+    from dpforest_duckdb.cli.accounts import AnyEngine
     from dpforest_duckdb.ledger.account import Account
     from dpforest_duckdb.ledger.accounts import KeptAccount
     from dpforest_duckdb.ledger.entries import Budget
 
+    Tables = AbstractContextManager[AnyEngine]  # an engine, while its database or session is open
 
 _AMOUNTS = ("cap (ε)", "spent (ε)", "left (ε)", "spent (δ)", "runs")
 
@@ -77,13 +78,12 @@ def budget(
     Example:
       dpforest budget set --db data.duckdb --table visits --epsilon 2
     """
-    from dpforest_duckdb.cli.accounts import any_account
     from dpforest_duckdb.engine.sources.files import is_data_file
-    from dpforest_duckdb.training.budget import set_cap
 
     of_data = dataset is not None or (db is not None and is_data_file(db))
     named = dataset or (db if of_data else table)
-    _check_options(action, named, epsilon, delta, privacy_unit, rows_per_unit, raise_cap, to)
+    asked = _NewCap(epsilon, delta, privacy_unit, rows_per_unit, raise_cap)
+    _check_options(action, named, asked, to)
     spark = opening.spark_of(engine, master, remote)
     if spark is not None:
         _check_spark(db, table, dataset, ledger)
@@ -92,32 +92,116 @@ def budget(
         return
     if of_data and (action in (Action.move, Action.retire) or table is not None):
         raise UsageError("--table, move and retire are for tables of a database.")
-    place: AbstractContextManager[Any] = (
-        opening.data_account(db, dataset, ledger)
-        if of_data
-        else _tables(action, db, spark, show_sql)
+    new = asked if action is Action.set else None
+    if of_data:
+        _of_data(db, dataset, ledger, new, as_json)
+        return
+    tables = _tables(action, db, spark, show_sql)
+    if action is Action.retire:
+        _retire(tables, str(table), ledger, as_json)
+    elif action is Action.move:
+        _move(tables, str(table), str(to), ledger, as_json)
+    elif table is None:
+        _show_tables(tables, ledger, as_json)
+    else:
+        _of_table(tables, table, ledger, new, as_json)
+
+
+@dataclass(frozen=True)
+class _NewCap:
+    """The cap that `budget set` is asked for. What is None stays as it is."""
+
+    epsilon: str | None
+    delta: str | None
+    privacy_unit: str | None
+    rows_per_unit: int | None
+    raise_cap: bool
+
+
+def _of_data(
+    db: str | None, dataset: str | None, ledger: str | None, new: _NewCap | None, as_json: bool
+) -> None:
+    """Set the cap of data files or of a dataset if there is a `new` one, and show their budget."""
+    with opening.data_account(db, dataset, ledger) as account:
+        found = _set_or_read(account, new)
+    _show_found(account, found, as_json, new)
+
+
+def _of_table(
+    tables: Tables, table: str, ledger: str | None, new: _NewCap | None, as_json: bool
+) -> None:
+    """Set the cap of a table if there is a `new` one, and show its budget."""
+    from dpforest_duckdb.ledger.account import Account
+
+    with tables as engine:
+        account = Account.of(engine, engine.table(table), ledger)
+        found = _set_or_read(account, new)
+    _show_found(account, found, as_json, new)
+
+
+def _set_or_read(account: KeptAccount, new: _NewCap | None) -> Budget:
+    """The budget of an account, with the `new` cap if there is one."""
+    from dpforest_duckdb.training.budget import set_cap
+
+    say_if_new(account)
+    if new is None:
+        return account.budget()
+    return set_cap(
+        account,
+        new.epsilon,
+        new.delta,
+        new.privacy_unit,
+        new.rows_per_unit,
+        raise_cap=new.raise_cap,
     )
-    with place as opened:
-        if action is Action.retire:
-            any_account(opened, ledger).retire(str(table))
-            _show_retired(str(table), as_json)
-            return
-        if action is Action.show and named is None:
-            known = _known(opened, ledger)
-            if len(known) > 1:
-                _show_all(known, as_json)
-                return
-        account = opened if of_data else _account(opened, action, table, to, ledger)
+
+
+def _move(tables: Tables, table: str, to: str, ledger: str | None, as_json: bool) -> None:
+    """Transfer the budget of a renamed table to its new name, and show it."""
+    from dpforest_duckdb.ledger.account import Account
+
+    with tables as engine:
+        try:
+            info = engine.table(to)
+        except DpforestError as error:
+            raise DpforestError(error.sentence.replace("--table", "--to")) from None
+        account = Account.of(engine, info, ledger)
         say_if_new(account)
-        if action is Action.set:
-            found = set_cap(
-                account, epsilon, delta, privacy_unit, rows_per_unit, raise_cap=raise_cap
-            )
-        elif action is Action.move:
-            found = account.move_from(str(table))
-        else:
-            found = account.budget()
-    if action is Action.set and privacy_unit is None:
+        found = account.move_from(table)
+    _show_found(account, found, as_json)
+
+
+def _retire(tables: Tables, table: str, ledger: str | None, as_json: bool) -> None:
+    """Record that a table was dropped."""
+    from dpforest_duckdb.cli.accounts import any_account
+
+    with tables as engine:
+        any_account(engine, ledger).retire(table)
+    if as_json:
+        emit({"table": table, "action": "retire"})
+    else:
+        tell(f'Table "{table}" is retired: its spending is kept, and it blocks no other table.')
+
+
+def _show_tables(tables: Tables, ledger: str | None, as_json: bool) -> None:
+    """Show the budgets of all tables of a database; of one alone, all of it."""
+    from dpforest_duckdb.cli.accounts import only_account
+
+    with tables as engine:
+        known = _known(engine, ledger)
+        if len(known) > 1:
+            _show_all(known, as_json)
+            return
+        account = only_account(engine, ledger)
+        found = _set_or_read(account, None)
+    _show_found(account, found, as_json)
+
+
+def _show_found(
+    account: KeptAccount, found: Budget, as_json: bool, new: _NewCap | None = None
+) -> None:
+    """Show a budget, and say on stderr what users should know of it, or of its `new` cap."""
+    if new is not None and new.privacy_unit is None:
         _say_if_single_rows(account, found)
     _say_if_overspent(found)
     if as_json:
@@ -126,7 +210,7 @@ def budget(
         _show(account, found)
 
 
-def _known(engine: DuckDBEngine, ledger: str | None) -> list[Account]:
+def _known(engine: AnyEngine, ledger: str | None) -> list[Account]:
     """The budgets to list; those that are not known are notes on stderr."""
     from dpforest_duckdb.cli.accounts import known_accounts
 
@@ -134,13 +218,6 @@ def _known(engine: DuckDBEngine, ledger: str | None) -> list[Account]:
     for error in errors:
         say(f"Note: {error.sentence}")
     return known
-
-
-def _show_retired(table: str, as_json: bool) -> None:
-    if as_json:
-        emit({"table": table, "action": "retire"})
-    else:
-        tell(f'Table "{table}" is retired: its spending is kept, and it blocks no other table.')
 
 
 def _say_if_single_rows(account: KeptAccount, found: Budget) -> None:
@@ -157,9 +234,7 @@ def _say_if_overspent(found: Budget) -> None:
         )
 
 
-def _tables(
-    action: Action, db: str | None, spark: opening.Spark | None, show_sql: bool
-) -> AbstractContextManager[Any]:
+def _tables(action: Action, db: str | None, spark: opening.Spark | None, show_sql: bool) -> Tables:
     """The engine of a database, or of Spark."""
     if spark is not None:
         return opening.opened_spark(spark, show_sql)
@@ -169,7 +244,9 @@ def _tables(
 def _check_spark(
     db: str | None, table: str | None, dataset: str | None, ledger: str | None
 ) -> None:
-    """Refuse options that do not fit a table of Spark."""
+    """Refuse options that do not fit a table of Spark, before a session starts."""
+    from dpforest_duckdb.training.found_rows import SPARK_NEEDS_LEDGER
+
     if db is not None or dataset is not None:
         raise UsageError(
             "The budget of data files or of a --dataset is in the ledger alone, whatever reads "
@@ -178,46 +255,13 @@ def _check_spark(
     if table is None:
         raise UsageError("Name the table of Spark with --table.")
     if ledger is None:
-        raise UsageError(
-            "Spark has no file that a budget could be kept beside: name one with --ledger."
-        )
+        raise UsageError(SPARK_NEEDS_LEDGER)
 
 
-def _account(
-    engine: DuckDBEngine | SparkEngine,
-    action: Action,
-    table: str | None,
-    to: str | None,
-    ledger: str | None,
-) -> Account:
-    """The budget of a table."""
-    from dpforest_duckdb.cli.accounts import only_account
-    from dpforest_duckdb.ledger.account import Account
-
-    if table is None:
-        return only_account(engine, ledger)
-    try:
-        info = engine.table(str(to) if action is Action.move else table)
-    except DpforestError as error:
-        if action is not Action.move:
-            raise
-        raise DpforestError(error.sentence.replace("--table", "--to")) from None
-    return Account.of(engine, info, ledger)
-
-
-def _check_options(
-    action: Action,
-    table: str | None,
-    epsilon: str | None,
-    delta: str | None,
-    privacy_unit: str | None,
-    rows_per_unit: int | None,
-    raise_cap: bool,
-    to: str | None,
-) -> None:
+def _check_options(action: Action, table: str | None, asked: _NewCap, to: str | None) -> None:
     """Refuse options that are missing or have no effect."""
     if action is Action.set:
-        given = (epsilon, delta, privacy_unit, rows_per_unit)
+        given = (asked.epsilon, asked.delta, asked.privacy_unit, asked.rows_per_unit)
         if table is None or all(value is None for value in given):
             raise UsageError(
                 "budget set needs --table, data files or --dataset, and one of --epsilon, --delta, "
@@ -226,11 +270,11 @@ def _check_options(
     else:
         options.refuse_idle(
             f"goes with budget set: budget {action} does not change a cap",
-            epsilon=epsilon,
-            delta=delta,
-            privacy_unit=privacy_unit,
-            rows_per_unit=rows_per_unit,
-            **{"raise": raise_cap},
+            epsilon=asked.epsilon,
+            delta=asked.delta,
+            privacy_unit=asked.privacy_unit,
+            rows_per_unit=asked.rows_per_unit,
+            **{"raise": asked.raise_cap},
         )
     if action is Action.move and (table is None or to is None):
         raise UsageError(

@@ -91,32 +91,18 @@ def _looks_like_a_value(name: str) -> bool:
 
 def _check(rows: FoundRows, file: str, target: str | None, as_json: bool) -> None:
     """Compare a domain file with the columns: refuse what cannot be right, list other doubts."""
-    from dpforest_duckdb.domain.checks import remarks
-    from dpforest_duckdb.domain.file import load_domain
-    from dpforest_duckdb.domain.table import refuse_folders
-    from dpforest_duckdb.privacy.unit import ROW, requested_unit
+    from dpforest_duckdb.training.check_domain import check_domain
 
-    domain = load_domain(file, target)
-    refuse_folders(rows.table, domain.columns)
-    unit = ROW
-    if domain.privacy_unit is not None:
-        unit = requested_unit(domain.privacy_unit, 1, cap=None, columns=rows.table.columns)
-    info = rows.engine.typed(rows.table, domain, unit)
-    notes = list(remarks(domain, info.columns))
-    bound = domain.bind(info.columns)
-    notes += rows.remarks(bound, info.columns)
-    names = (*bound.columns, bound.target, *bound.identifiers, *unit.columns)
-    used = {fold(name) for name in names}
-    unused = [name for name in rows.table.columns if fold(name) not in used]
+    found = check_domain(rows, file, target)
     if as_json:
-        emit({"attributes": len(bound.attributes), "unused": unused, "notes": notes})
+        emit({"attributes": found.attributes, "unused": found.unused, "notes": found.notes})
         return
-    for note in notes:
+    for note in found.notes:
         tell(f"Note: {note}")
-    if unused:
-        tell(f"Columns not used: {listed(unused)}.")
-    found = len(bound.attributes)
-    tell(f"The domain fits the columns: {found} attribute{'s'[: found != 1]} and the target.")
+    if found.unused:
+        tell(f"Columns not used: {listed(found.unused)}.")
+    number = found.attributes
+    tell(f"The domain fits the columns: {number} attribute{'s'[: number != 1]} and the target.")
     tell("No row was read, so values were not compared: check how the categories are spelled.")
 
 

@@ -136,7 +136,7 @@ def _say_if_trained(account: AnyAccount, forest: Forest) -> None:
 
     if not made_by_a_private_run(account, forest):
         return
-    if account.noun == "dataset":  # its rows may be others each time
+    if account.rows_may_change:
         say(
             "Note: the model was trained on rows of this dataset. If these are the same, its "
             "figures on new rows are likely worse."

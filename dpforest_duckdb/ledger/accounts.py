@@ -36,6 +36,11 @@ class AnyAccount(Protocol):
         """The name for people."""
 
     @property
+    def rows_may_change(self) -> bool:
+        """Whether other rows may have this budget later, because a user's name alone links them."""
+        return False
+
+    @property
     def columns(self) -> Collection[str] | None:
         """The columns that a privacy unit may be; None if they are not known."""
         return None
@@ -111,6 +116,7 @@ class NoAccount(AnyAccount):
     ledger: None = None
     display: str = "these rows"
     noun: str = "dataset"
+    rows_may_change: bool = True
 
     def budget(self, seen: TableInfo | None = None) -> Budget:
         return Budget((), ())

@@ -65,6 +65,11 @@ class DatasetAccount(KeptAccount):
         first = self.files[0].name
         return first if len(self.files) == 1 else f"{first} and {len(self.files) - 1} more"
 
+    @property
+    def rows_may_change(self) -> bool:
+        """Whether a dataset has the budget: its users may give its name to other rows each time."""
+        return self.dataset is not None
+
     def budget(self, seen: TableInfo | None = None) -> Budget:
         """The budget that leaves least, or else has spent most. Rows in no table are never `seen`.
 

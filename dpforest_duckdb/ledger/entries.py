@@ -66,7 +66,12 @@ class Holder:
         """What has the budget, for people."""
         if self.place.startswith(FILE):
             return "file"
-        return "dataset" if self.place.startswith(DATASET) else "table"
+        return "table" if self.is_table else "dataset"
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is a table of a database or of Spark."""
+        return not self.place.startswith((FILE, DATASET))
 
     @property
     def where(self) -> str:

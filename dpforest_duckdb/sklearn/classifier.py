@@ -460,8 +460,8 @@ def _shares(forest: Forest, columns: Columns, memory: MemoryDatabase) -> Floats:
     unknown = set(types) - set(frame.columns)
     if unknown:
         raise InvalidInputError(f'X has no column "{min(unknown)}", which the model needs.')
-    with frame.reading() as (_, view):
-        read = selected(frame.columns, types, categories)
+    with frame.reading() as (_, view, stored):
+        read = selected(stored, types, categories)
         rows = Sql(f'(SELECT {read}, "{number}" FROM {view})')
         scored = Scored(rows, {**types, number: BIGINT})
         sql = score_sql(forest, scored, keep=(number,), fast=True)

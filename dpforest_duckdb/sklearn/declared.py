@@ -140,7 +140,7 @@ def read_off(frame: Frame, names: Sequence[str]) -> dict[str, dict[str, Any]]:
             f"count({column}) = count({number}), "
             f"list(DISTINCT CAST({column} AS VARCHAR)) FILTER (WHERE {column} IS NOT NULL)"
         )
-    with frame.reading() as (place, view):
+    with frame.reading() as (place, view, _):
         (row,) = place.run(f"SELECT {', '.join(parts)} FROM {view}", step="read bounds")
     found = {}
     for at, name in enumerate(names):

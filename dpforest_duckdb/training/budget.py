@@ -73,7 +73,7 @@ def budgets(ledger: str | Path) -> list[KnownBudget]:
         KnownBudget(
             kind="retired table" if holder.budget_id in retired else holder.noun,
             name=holder.name,
-            place=beside if holder.where == "" and holder.noun == "table" else holder.where,
+            place=beside if holder.where == "" and holder.is_table else holder.where,
             budget=found[holder.budget_id],
         )
         for holder in holders

@@ -245,7 +245,7 @@ def trained_on(account: AnyAccount, forest: ForestContent, table: TableInfo) -> 
     either, if it had the model's recipe and privacy unit, and the model the table's name. The rows
     of a dataset may be others each time.
     """
-    if account.ledger is None or account.noun == "dataset":
+    if account.ledger is None or account.rows_may_change:
         return False
     promise = forest.guarantee
     kind = (False, forest.recipe, promise.unit, promise.rows_per_unit)

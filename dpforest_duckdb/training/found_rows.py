@@ -29,6 +29,8 @@ from dpforest_duckdb.ledger.accounts import AnyAccount, KeptAccount
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount, capped_files
 
+SPARK_NEEDS_LEDGER = "Spark has no file that a budget could be kept beside: name one with --ledger."
+
 
 @dataclass(frozen=True)
 class FoundRows(ABC):
@@ -205,9 +207,7 @@ def _beside(database: str, ledger: str | Path | None) -> Ledger:
 
 def _named_for_spark(ledger: str | Path | None) -> str | Path:
     if ledger is None:
-        raise DpforestError(
-            "Spark has no file that a budget could be kept beside: name one with --ledger."
-        )
+        raise DpforestError(SPARK_NEEDS_LEDGER)
     return ledger
 
 

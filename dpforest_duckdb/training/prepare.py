@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
 
 from dpforest_duckdb.arguments import EACH_ROW, NAMES, optional, refuse_wrong_types
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.domain.checks import remarks
 from dpforest_duckdb.domain.file import load_domain
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.table import TableInfo, refuse_folders
-from dpforest_duckdb.engine.base import Catalogue, Trace
+from dpforest_duckdb.engine.base import Trace
 from dpforest_duckdb.engine.declarations import declared_domain
 from dpforest_duckdb.errors import (
     DpforestError,
@@ -36,6 +35,8 @@ from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.adaptation import DENSE, plans
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Request
+from dpforest_duckdb.training.check_domain import fit, unused_columns
+from dpforest_duckdb.training.found_rows import FoundRows
 from dpforest_duckdb.training.opening import Connection, Rows, find_rows
 from dpforest_duckdb.training.run import Run
 
@@ -86,63 +87,62 @@ def prepare(
     trees, depth, rows_at_most = _in_range(trees, depth, rows_at_most)
     chosen = find(recipe, as_published=as_published)
     rows = find_rows(con, table, trace)
-    engine, info = rows.engine, rows.table
-    declared = _public(engine, info, domain, target)
+    declared = _declared(rows, domain, target)
     kept = declared.keep(columns, exclude)
     own_account = rows.account_or(account, ledger, dataset)
-    budget = own_account.budget(info if rows.in_table else None)
-    unit = _unit(kept, info, privacy_unit, rows_per_unit, budget.cap)
-    used = kept.without(unit.columns)
-    used.refuse_missing(info.columns)
-    info = engine.typed(info, used, unit)
-    notes = [*filter(None, [own_account.new_dataset]), *remarks(kept, info.columns)]
-    public = used.bind(info.columns)
-    wanted = chosen.request(
-        public, nano, trees=trees, depth=depth, rows_per_unit=unit.rows, delta=atto
-    )
-    request = _affordable(chosen, wanted)
-    notes += ruled_out(own_account, budget, unit, given=privacy_unit is not None)
-    notes += rows.remarks(public, info.columns)
-    notes += (*_budget_notes(chosen, wanted, request), *chosen.remarks(trees, depth))
-    _warn(notes, chosen, plain=engine.spills_plain(info))
-    engine.refuse_unseen(info, [*public.columns, *unit.columns])
+    budget = own_account.budget(rows.table if rows.in_table else None)
+    unit = _unit(kept, rows.table, privacy_unit, rows_per_unit, budget.cap)
+    fitted = fit(rows, kept, unit)
+    request = _request(chosen, fitted.domain, unit, nano, atto, trees, depth)
+    rows.engine.refuse_unseen(fitted.table, [*fitted.domain.columns, *unit.columns])
     if name is not None:
-        store.check_name(engine.models, name, replace=replace)
+        store.check_name(rows.engine.models, name, replace=replace)
+    notes = (
+        *filter(None, [own_account.new_dataset]),
+        *fitted.remarks,
+        *ruled_out(own_account, budget, unit, given=privacy_unit is not None),
+        *rows.remarks(fitted.domain, fitted.table.columns),
+        *_budget_notes(chosen, request, asked_delta=atto),
+        *chosen.remarks(trees, depth),
+    )
     run = Run(
-        engine=engine,
+        engine=rows.engine,
         account=own_account,
-        table=info,
+        table=fitted.table,
         recipe=chosen,
         request=request,
         plan=chosen.whole_plan(request),
         unit=unit,
-        randomness=Randomness.secure() if seed is None else Randomness.seeded(int(seed)),
+        randomness=Randomness.secure(),
         name=name,
         replace=replace,
         leaks=tuple(leaks),
         file=file,
-        notes=tuple(notes),
-        unused_columns=_unused(rows.table, declared, unit),
-        left_out=_left_out(declared, public, unit),
+        notes=notes,
+        unused_columns=unused_columns(rows.table, declared, unit),
+        left_out=_left_out(declared, fitted.domain, unit),
         rows_at_most=rows_at_most,
     )
     run.refuse_if_too_large()
+    _warn(run)
+    if seed is not None:  # which warns too
+        run = dataclasses.replace(run, randomness=Randomness.seeded(int(seed)))
     return run
 
 
-def _warn(notes: Iterable[str], recipe: Recipe, *, plain: bool) -> None:
-    """Warn of all notes, of the recipe's flaws, and of temporary files that are `plain`."""
-    if plain:
+def _warn(run: Run) -> None:
+    """Warn of all notes, of the recipe's flaws, and of temporary files that are not encrypted."""
+    if run.engine.spills_plain(run.table):
         warn(PLAIN_SPILL, PlainSpillWarning)
-    for note in notes:
+    for note in run.notes:
         warn(in_python(note), PublicFactWarning)
-    for flaw in recipe.flaws:
-        warn(f"Recipe {recipe.label} is not private: {flaw}", NotPrivateWarning)
+    for flaw in run.recipe.flaws:
+        warn(f"Recipe {run.recipe.label} is not private: {flaw}", NotPrivateWarning)
 
 
-def _budget_notes(recipe: Recipe, wanted: Request, request: Request) -> Iterator[str]:
+def _budget_notes(recipe: Recipe, request: Request, *, asked_delta: int) -> Iterator[str]:
     """What is to be said about ε and δ of a request, and about a δ that it does without."""
-    if request.delta != wanted.delta:
+    if request.delta != asked_delta:
         yield f"Recipe {recipe.name} uses pure ε and spends no δ."
     yield from large_epsilon(request.epsilon)
     yield from large_delta(request.delta)
@@ -163,9 +163,7 @@ def _in_range(
     return trees, depth, rows_at_most
 
 
-def _public(
-    engine: Catalogue, info: TableInfo, domain: Domain | str | Path | None, target: str | None
-) -> Domain:
+def _declared(rows: FoundRows, domain: Domain | str | Path | None, target: str | None) -> Domain:
     """The domain as given, from a file, or from DuckDB's declarations."""
     if isinstance(domain, Domain):
         if target and fold(target) != fold(domain.target):
@@ -180,7 +178,7 @@ def _public(
         raise UsageError(
             "domain must be a Domain, the path of a domain file, or None for what DuckDB declares."
         )
-    return declared_domain(engine, info, target)
+    return declared_domain(rows.engine, rows.table, target)
 
 
 def _left_out(declared: Domain, used: Domain, unit: PrivacyUnit) -> tuple[str, ...]:
@@ -189,11 +187,20 @@ def _left_out(declared: Domain, used: Domain, unit: PrivacyUnit) -> tuple[str, .
     return tuple(name for name in declared.columns if fold(name) not in known)
 
 
-def _unused(table: TableInfo, public: Domain, unit: PrivacyUnit) -> tuple[str, ...]:
-    """The columns of the rows, as they are stored, that a run does not use."""
-    used = (*public.columns, public.target, *public.identifiers, *unit.columns)
-    known = {fold(name) for name in used}
-    return tuple(name for name in table.columns if fold(name) not in known)
+def _request(
+    recipe: Recipe,
+    domain: Domain,
+    unit: PrivacyUnit,
+    epsilon: int,
+    delta: int,
+    trees: int | None,
+    depth: int | None,
+) -> Request:
+    """What a run is asked to do, for nano-ε and atto-δ. Raises `DpforestError` as `_affordable`."""
+    asked = recipe.request(
+        domain, epsilon, trees=trees, depth=depth, rows_per_unit=unit.rows, delta=delta
+    )
+    return _affordable(recipe, asked)
 
 
 @lru_cache(maxsize=64)  # a program may train many models with equal requests

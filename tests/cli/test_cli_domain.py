@@ -57,6 +57,20 @@ def test_the_check_of_a_domain_file_counts_the_privacy_unit_as_used(
     assert 'Columns not used: "age".' in dpforest(*checked).text
 
 
+def test_a_privacy_unit_with_declared_values_is_no_attribute_in_the_check_either(
+    db: Path, tmp_path: Path
+) -> None:
+    """A run drops it from the attributes, and so does the check."""
+    declared = '\n[[column]]\nname = "who"\nkind = "categorical"\ndomain = ["a", "b"]\n'
+    domain, rows = tmp_path / "visits.toml", tmp_path / "visits.csv"
+    domain.write_text('privacy_unit = "who"\n' + COLUMNS + declared)
+    query(db, f"COPY visits TO '{rows}'")
+    of_table = dpforest("domain", "--db", db, "--table", "visits", "--check", domain, "--json")
+    of_file = dpforest("domain", "--db", rows, "--check", domain, "--json")
+    assert (of_table.facts["attributes"], of_table.facts["unused"]) == (2, [])
+    assert (of_file.facts["attributes"], of_file.facts["unused"]) == (2, [])
+
+
 def test_truth_values_of_files_and_enumerations_of_queries_declare_themselves(
     tmp_path: Path,
 ) -> None:

@@ -40,6 +40,12 @@ def test_only_files_without_a_name_are_known_by_their_paths(ledger: Ledger) -> N
     assert DatasetAccount(ledger, (A,), "survey").caution == ""
 
 
+def test_other_rows_may_have_the_budget_of_a_name_but_not_of_a_file(ledger: Ledger) -> None:
+    assert DatasetAccount(ledger, (), "survey").rows_may_change
+    assert DatasetAccount(ledger, (A,), "survey").rows_may_change
+    assert not DatasetAccount(ledger, (A,)).rows_may_change
+
+
 def test_every_file_of_a_glob_is_debited_and_each_run_is_closed(ledger: Ledger) -> None:
     account = DatasetAccount(ledger, (A, B))
     runs = spend(account)

@@ -81,7 +81,10 @@ def test_a_ledger_has_no_name_of_files_that_databases_delete_or_read(
 
 @pytest.mark.parametrize("name", ["a.ledger", "wal", "journal.ledger", "a.wal.ledger", "csv"])
 def test_a_ledger_may_have_another_name(tmp_path: Path, name: str) -> None:
-    debit(Ledger(tmp_path / name), 1)
+    book = Ledger(tmp_path / name)
+    debit(book, 1)
+    assert (tmp_path / name).is_file()
+    assert len(book.read().budget(VISITS.budget_id).entries) == 1
 
 
 # Tampering

@@ -179,6 +179,20 @@ def test_the_first_run_for_rows_warns_that_it_rules_out_a_cap_for_persons(
         ready(con, tmp_path, privacy_unit="who")
 
 
+def test_a_refused_run_warns_of_nothing(tmp_path: Path, con: duckdb.DuckDBPyConnection) -> None:
+    """Its warnings would say what does not happen."""
+    visits(con)
+    given = {"epsilon": 20, "trees": 3, "seed": 1, "name": "m"}
+    with pytest.warns(PublicFactWarning, match="ε = 20 is above 10"):
+        ready(con, tmp_path, **given).execute()
+    for refused in ({}, {"replace": True, "rows_at_most": 10**12}):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with pytest.raises(DpforestError, match=r"already|temporary space"):
+                ready(con, tmp_path, **given, **refused)
+        assert not caught
+
+
 def test_without_a_ledger_nothing_is_said_about_caps() -> None:
     row = PrivacyUnit("row")
     assert list(ruled_out(NoAccount(), NoAccount().budget(), row, given=False)) == []

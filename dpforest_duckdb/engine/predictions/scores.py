@@ -78,7 +78,7 @@ def _with_texts_beside(
     if not objects or any(column.ndim > 1 for column in objects.values()):  # of one name
         return rows, {}
     frame = Frame.of("rows", objects, NewDatabase(con))
-    with frame.reading() as (memory, view):
+    with frame.reading() as (memory, view, _):
         found = memory.arrays(f"SELECT * FROM {view}", step="read")
     texts = _free_names(list(found), [str(name) for name in kinds_of(rows)])
     held = {texts[name]: _with_none(column) for name, column in found.items()}

@@ -40,6 +40,22 @@ def column_names(rows: Any) -> list[Any]:
     return list(rows.column_names if hasattr(rows, "column_names") else rows.columns)
 
 
+def without_rows(rows: Any) -> Any:
+    """A frame with the same columns and no row; categories of pandas have no labels.
+
+    So its types are those of the rows, but no value is read to find them.
+    """
+    if isinstance(rows, dict):
+        return {name: column[:0] for name, column in rows.items()}
+    if not hasattr(rows, "iloc"):
+        return rows.slice(0, 0)
+    empty = rows.iloc[:0].copy()
+    for name, kind in rows.dtypes.items():
+        if (labels := getattr(kind, "categories", None)) is not None:
+            empty[name] = empty[name].cat.set_categories(labels[:0])
+    return empty
+
+
 def without_batch(rows: Any) -> Any:
     """An Arrow record batch as a table, which has the same columns; anything else as it is."""
     if not type(rows).__module__.startswith("pyarrow") or type(rows).__name__ != "RecordBatch":
@@ -85,7 +101,7 @@ def _parts(rows: Any) -> tuple[Any, Any]:
         return _parts_of_polars(rows)
     if isinstance(rows, dict):
         return None, {name: _known(column) for name, column in rows.items()}
-    rows = with_texts(rows)
+    rows = _with_whole_numbers(with_texts(rows))
     names = [name for name, kind in rows.dtypes.items() if _is_arrow(kind)]
     if not names:
         return None, rows
@@ -134,6 +150,32 @@ def _differences(column: Any) -> Any:
     for place in np.flatnonzero(~fit & ~np.isnat(column)):
         found[place] = str(column[place])
     return found
+
+
+def _with_whole_numbers(rows: Any) -> Any:
+    """A frame of pandas with whole numbers in the place of categories that are whole numbers.
+
+    If one is missing, DuckDB reads the categories as floating-point numbers, and so rounds them.
+    """
+    whole = [name for name, kind in rows.dtypes.items() if _has_whole_categories(kind)]
+    if not whole:
+        return rows
+    from pandas.arrays import IntegerArray
+
+    rows = rows.copy(deep=False)
+    for name in whole:
+        held, codes = rows[name].cat.categories, rows[name].cat.codes.to_numpy()
+        kind = getattr(held.dtype, "numpy_dtype", held.dtype)
+        numbers, missing = np.zeros(len(codes), kind), codes < 0
+        numbers[~missing] = held.to_numpy(kind)[codes[~missing]]
+        rows[name] = type(rows[name])(IntegerArray(numbers, missing), index=rows.index)
+    return rows
+
+
+def _has_whole_categories(kind: Any) -> bool:
+    categories = getattr(kind, "categories", None)
+    whole = getattr(getattr(categories, "dtype", None), "kind", "") in ("i", "u")
+    return whole and not _is_arrow(kind)
 
 
 def _is_arrow(kind: Any) -> bool:
@@ -218,10 +260,9 @@ def _register_known(
 ) -> None:
     """Register a frame of NumPy or pandas.
 
-    DuckDB converts fixed-width text and text categories here, before the debit. If it cannot,
-    because of a value in a column that is not `used`, they become objects, which it converts when
-    it reads them. So do types that it does not know, as pandas makes objects of them if one value
-    is of another type.
+    DuckDB converts fixed-width text and text categories here. If it cannot, because of a value in a
+    column that is not `used`, they become objects, which it converts when it reads them. So do
+    types that it does not know, as pandas makes objects of them if one value is of another type.
     """
     rows = without_unreadable(rows, used)
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.table import TableInfo
-from dpforest_duckdb.domain.types import column_types
+from dpforest_duckdb.domain.types import NO_VALUES, column_types
 from dpforest_duckdb.engine.columns.casts import selected
 from dpforest_duckdb.engine.connection.connect import CATALOG
 from dpforest_duckdb.engine.sources.engine import ReadableRows
@@ -21,8 +21,10 @@ from dpforest_duckdb.engine.sources.frame_columns import (
     is_rounded,
     kinds_of,
     registered,
+    without_rows,
 )
 from dpforest_duckdb.engine.sources.memory_database import DatabaseOpener, MemoryDatabase
+from dpforest_duckdb.engine.tables.snapshot import new_cursor
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.sql import Sql
 
@@ -71,7 +73,7 @@ class Frame:
 
     @staticmethod
     def of(name: str, rows: Any, database: DatabaseOpener) -> Frame:
-        """The frame with its columns. No row is read.
+        """The frame with its columns: their names and types, without a value.
 
         Raises `DpforestError` for column names that DuckDB cannot have, columns of different
         lengths, and types that one value may change.
@@ -92,27 +94,52 @@ class Frame:
         if isinstance(rows, dict) and len({len(column) for column in rows.values()}) > 1:
             raise DpforestError("The columns of the frame differ in length: make them equal.")
         with database.opened() as memory:
-            found = memory.run(f"DESCRIBE FROM {registered(memory.connection, rows)}")
-        # polars and Arrow have a type for columns without values, which one value would change
-        kinds = {column: kind.replace('"NULL"', "VARCHAR") for column, kind, *_ in found}
+            _, kinds = _registered(memory, without_rows(rows))
         floats = {name for name, kind in column_types(kinds).items() if kind.family == "float"}
         floats |= {str(name) for name, kind in kinds_of(rows).items() if is_rounded(kind)}
         return Frame(name, rows, kinds, database, frozenset(floats))
 
     @contextmanager
     def opened(self, table: TableInfo) -> Iterator[ReadableRows]:
+        """See `Source`. No value is read before the rows are filled in, which is after the debit.
+
+        Raises `DpforestError` if a column of the table is gone.
+        """
         with self.database.opened() as memory:
-            view = registered(memory.connection, self.rows)
-            rows = Sql(
-                f"SELECT {selected(self.columns, table.columns, table.categories)} FROM {view}"
-            )
-            opened = memory.opened(table, "VIEW", rows)
-            # each connection has views of its own
-            registered(opened.cursor, self.rows, table.columns)
-            yield opened
+            _, present = _registered(memory, without_rows(self.rows))
+            if not table.columns.keys() <= present.keys():
+                raise DpforestError(
+                    "The columns of the frame have changed since the run was planned: plan it "
+                    "again."
+                )
+            cursor = new_cursor(memory)
+
+            def fill() -> None:
+                view, stored = _registered(memory, self.rows)
+                columns = selected(stored, table.columns, table.categories)
+                memory.create(table, "VIEW", Sql(f"SELECT {columns} FROM {view}"))
+                # each connection has views of its own
+                registered(cursor, self.rows, table.columns)
+
+            yield ReadableRows(memory, cursor, fill)
 
     @contextmanager
-    def reading(self) -> Iterator[tuple[MemoryDatabase, Sql]]:
-        """A database, and the frame in it as SQL."""
+    def reading(self) -> Iterator[tuple[MemoryDatabase, Sql, Mapping[str, str]]]:
+        """A database, the frame in it as SQL, and the types that its columns have there."""
         with self.database.opened() as memory:
-            yield memory, registered(memory.connection, self.rows, self.columns)
+            yield memory, *_registered(memory, self.rows, self.columns)
+
+
+def _registered(
+    memory: MemoryDatabase, rows: Any, used: Collection[str] = ()
+) -> tuple[Sql, Mapping[str, str]]:
+    """A frame as `registered` gives it, and the types of its columns.
+
+    polars and Arrow have a type for columns without values, and text categories without labels are
+    an empty ENUM. One value would change both, so they are text.
+    """
+    view = registered(memory.connection, rows, used)
+    types = {}
+    for name, kind, *_ in memory.run(f"DESCRIBE FROM {view}"):
+        types[name] = "VARCHAR" if kind == "ENUM()" else kind.replace(NO_VALUES, "VARCHAR")
+    return view, types

@@ -73,10 +73,9 @@ class MemoryDatabase(Statements):
     """An open database in memory."""
 
     def opened(self, table: TableInfo, kind: str, rows: Sql) -> ReadableRows:
-        """Rows under the name of a table: `kind` is TABLE (a copy) or VIEW (no copy)."""
-        name = DuckDB().ident(*table.key)
+        """Rows under the name of a table, once they are filled in: see `create`."""
+        return ReadableRows(self, new_cursor(self), lambda: self.create(table, kind, rows))
 
-        def fill() -> None:
-            self.run(f"CREATE {kind} {name} AS {rows}", step="read")
-
-        return ReadableRows(self, new_cursor(self), fill)
+    def create(self, table: TableInfo, kind: str, rows: Sql) -> None:
+        """Give rows the name of a table: `kind` is TABLE (a copy) or VIEW (no copy)."""
+        self.run(f"CREATE {kind} {DuckDB().ident(*table.key)} AS {rows}", step="read")

@@ -29,10 +29,111 @@ from source_rows import (
 )
 from variants import some
 
-from dpforest_duckdb import DpforestError, train
+from dpforest_duckdb import DpforestError, prepare, train
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
+from dpforest_duckdb.engine.sources import frames
+from dpforest_duckdb.engine.sources.frame_columns import registered
 from dpforest_duckdb.training.opening import find_rows
+
+
+class Watched:
+    """A value that records whether a ledger had a debit whenever it is read."""
+
+    def __init__(self, book: Path, readings: list[bool]) -> None:
+        self.book, self.readings = book, readings
+
+    def __str__(self) -> str:
+        self.readings.append(bool(debits(self.book)))
+        return "red"
+
+
+MOMENTS = pandas.date_range("2020-01-01", periods=40, tz="Europe/Zurich")
+UNWATCHED: dict[str, Callable[[], Any]] = {  # frames whose values no object of Python watches
+    "pandas": lambda: pandas.DataFrame(
+        {
+            "moment": MOMENTS,
+            "day": pandas.Categorical(MOMENTS),
+            "text": pandas.array(["a"] * 40, dtype="string[pyarrow]"),
+        }
+    ),
+    "arrays": lambda: {
+        "text": np.array(["a"] * 40),
+        "bytes": np.array([b"a"] * 40),
+        "stay": np.arange(40).astype("m8[h]"),
+    },
+    "polars": lambda: polars.DataFrame({"text": ["a"] * 40, "many": [2**70] * 40}),
+    "arrow": lambda: pyarrow.table({"text": ["a"] * 40, "moment": MOMENTS}),
+}
+
+
+@pytest.mark.parametrize("library", list(UNWATCHED))
+def test_only_frames_without_rows_are_looked_at_before_the_debit(
+    library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither DuckDB nor any conversion sees a row or a label of categories."""
+    book, sizes = tmp_path / "l", {False: set[int](), True: set[int]()}
+
+    def watched(connection: Any, rows: Any, *used: Any) -> Any:
+        first = next(iter(rows.values())) if isinstance(rows, dict) else rows
+        sizes[bool(debits(book))].add(len(first))
+        if hasattr(rows, "iloc"):
+            labels = [len(k.categories) for k in rows.dtypes if hasattr(k, "categories")]
+            sizes[bool(debits(book))].update(labels)
+        return registered(connection, rows, *used)
+
+    monkeypatch.setattr(frames, "registered", watched)
+    frame = UNWATCHED[library]()
+    label = ["no", "yes"] * 20
+    if isinstance(frame, dict):
+        frame["y"] = np.array(label)
+    elif library == "arrow":
+        frame = frame.append_column("y", pyarrow.array(label))
+    elif library == "polars":
+        frame = frame.with_columns(y=polars.Series(label))
+    else:
+        frame["y"] = label
+    domain = beside_y({"name": "text", "kind": "categorical", "domain": ["a", "b"]})
+    fitted(duckdb.connect(), frame, domain=domain, ledger=book, dataset="d")
+    assert sizes == {False: {0}, True: {40}}
+
+
+@pytest.mark.parametrize("form", ["arrays", "objects", "categories"])
+def test_no_object_of_a_frame_is_read_before_the_debit(form: str, tmp_path: Path) -> None:
+    book, readings = tmp_path / "l", list[bool]()
+    values = np.array([Watched(book, readings) for _ in range(40)], dtype=object)
+    frame: Any = {"colour": values, "label": np.array(["no", "yes"] * 20, dtype=object)}
+    if form == "objects":
+        frame = pandas.DataFrame(frame)
+    if form == "categories":
+        labels = pandas.Index(values, dtype=object)
+        frame["colour"] = pandas.Categorical.from_codes(range(40), labels)
+        frame = pandas.DataFrame(frame)
+    domain = Domain((DOMAIN.attributes[0],), "label", ("no", "yes"))
+    fitted(duckdb.connect(), frame, domain=domain, ledger=book, dataset="d")
+    assert all(readings)
+    assert len(readings) >= 40
+
+
+def test_a_frame_that_lost_a_column_after_the_plan_is_refused_before_the_debit(
+    tmp_path: Path,
+) -> None:
+    frame = pandas.DataFrame(arrays())
+    given: dict[str, Any] = {"epsilon": 1, "ledger": tmp_path / "l", "dataset": "d"}
+    run = prepare(duckdb.connect(), frame, domain=DOMAIN, **given)
+    frame.drop(columns="colour", inplace=True)
+    with pytest.raises(DpforestError, match="have changed since the run was planned"):
+        run.execute()
+    assert not (tmp_path / "l").exists()
+
+
+def test_categories_without_a_value_are_read_as_those_with_one(tmp_path: Path) -> None:
+    frame = pandas.DataFrame(arrays())
+    for odd in (None, "red"):
+        labels = pandas.Index([odd] if odd else [], dtype="string[python]")
+        frame["colour"] = pandas.Categorical([odd] * len(frame), labels)
+        found = cells(frame, DOMAIN)
+        assert np.sum(found[0]) == (0 if odd is None else np.sum(found))
 
 
 def test_frames_with_bad_columns_are_refused(tmp_path: Path) -> None:

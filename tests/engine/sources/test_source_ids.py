@@ -70,6 +70,18 @@ def test_ids_that_pandas_made_floats_are_refused(tmp_path: Path) -> None:
     fitted(duckdb.connect(), frame.astype({"who": "Int64"}), **options)
 
 
+@pytest.mark.parametrize("kind", ["int64", "uint64", "Int64"])
+def test_a_missing_id_among_categories_merges_no_persons(kind: str) -> None:
+    """DuckDB makes floating-point numbers of such categories, and 2^53 + 1 would be 2^53."""
+    ids = pandas.array([2**53, 2**53 + 1, 7], dtype=kind)
+    for codes in ([0, 1, 2] * 3, [0, 1, -1] * 3):
+        who = pandas.Categorical.from_codes(codes, pandas.Index(ids))
+        frame = pandas.DataFrame({"a": ["p"] * 9, "y": ["no"] * 9, "who": who}, index=range(9, 18))
+        with encoded(frame, OF_TEXTS, "who") as coded:
+            persons = len(set(codes) - {-1})
+            assert coded.count_leaves(0, 1).sum() == persons, "a row of each"
+
+
 @pytest.mark.parametrize(
     "id_",
     [

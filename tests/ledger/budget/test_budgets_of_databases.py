@@ -118,7 +118,9 @@ def test_the_ledger_of_another_database_does_not_miss_its_tables(home: Path) -> 
         account(con).set_cap(NANO, 0, ROW, raise_cap=False)
     with duckdb.connect(str(home / "b.duckdb")) as con:
         fill(con)
-        spend(account(con, ledger=home / "a.duckdb.ledger"))
+        second = account(con, ledger=home / "a.duckdb.ledger")
+        spend(second)
+        assert second.budget().spent_epsilon == NANO
 
 
 def test_paths_that_cannot_be_looked_at_do_not_stop_others(
@@ -143,7 +145,9 @@ def test_paths_that_cannot_be_looked_at_do_not_stop_others(
             return found(path, *args, **options)
 
         monkeypatch.setattr(os, "stat", looked_at)
-        spend(account(con, ledger=book))
+        other = account(con, ledger=book)
+        spend(other)
+        assert other.budget().spent_epsilon == NANO
 
 
 def test_runs_of_two_databases_in_memory_never_share_rows(tmp_path: Path) -> None:

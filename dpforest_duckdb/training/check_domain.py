@@ -1,0 +1,70 @@
+"""A domain beside the columns of some rows, of which none is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.checks import remarks
+from dpforest_duckdb.domain.file import load_domain
+from dpforest_duckdb.domain.names import fold
+from dpforest_duckdb.domain.table import TableInfo, refuse_folders
+from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
+from dpforest_duckdb.training.found_rows import FoundRows
+
+
+@dataclass(frozen=True)
+class FittedDomain:
+    """A domain bound to the columns of some rows, without the privacy unit.
+
+    `table` has the columns in the types that they are read as. `remarks` are sentences about
+    labels.
+    """
+
+    domain: Domain
+    table: TableInfo
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CheckedDomain:
+    """What a domain file says of some rows: how many `attributes` they have, which of their columns
+    are `unused`, and in `notes`, which are sentences, what may be wrong.
+    """
+
+    attributes: int
+    unused: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def check_domain(rows: FoundRows, file: str | Path, target: str | None = None) -> CheckedDomain:
+    """Compare a domain file with the columns of rows. No row is read.
+
+    Raises `DpforestError` for what cannot be right.
+    """
+    domain, columns = load_domain(file, target), rows.table.columns
+    refuse_folders(rows.table, domain.columns)
+    unit = requested_unit(domain.privacy_unit, None, cap=None, columns=columns)
+    fitted = fit(rows, domain, unit)
+    return CheckedDomain(
+        attributes=len(fitted.domain.attributes),
+        unused=unused_columns(rows.table, domain, unit),
+        notes=(*fitted.remarks, *rows.remarks(fitted.domain, fitted.table.columns)),
+    )
+
+
+def fit(rows: FoundRows, domain: Domain, unit: PrivacyUnit) -> FittedDomain:
+    """A domain for a run on these rows. Raises `DpforestError` for what cannot be right."""
+    used = domain.without(unit.columns)
+    used.refuse_missing(rows.table.columns)
+    table = rows.engine.typed(rows.table, used, unit)
+    found = remarks(domain, table.columns)
+    return FittedDomain(used.bind(table.columns), table, found)
+
+
+def unused_columns(table: TableInfo, domain: Domain, unit: PrivacyUnit) -> tuple[str, ...]:
+    """The columns of the rows, as they are stored, that are neither in the domain nor the unit."""
+    used = (*domain.columns, *domain.identifiers, *unit.columns)
+    known = {fold(name) for name in used}
+    return tuple(name for name in table.columns if fold(name) not in known)
