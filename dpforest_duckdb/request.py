@@ -219,5 +219,6 @@ class Learner:
 
     def deviation(self, query: PlannedQuery, request: Request) -> float | None:
         """The largest standard deviation of the noise in a query, in rows; None for a choice."""
-        own = self.noise.get(query.purpose)
-        return own(query, request) if own else query.count_noise(request.rows_per_unit)
+        if query.purpose in self.noise:
+            return self.noise[query.purpose](query, request)
+        return query.count_noise(request.rows_per_unit)

@@ -132,25 +132,27 @@ def in_windows(domain: Domain, uncut: Domain) -> BinCandidates:
     whose bins the domain file sets are in these alone.
     """
     pairs = zip(domain.attributes, uncut.attributes, strict=True)
-    return BinCandidates(domain, [_in_windows(own, wide) for own, wide in pairs])
+    return BinCandidates(domain, [_in_windows(attribute, wide) for attribute, wide in pairs])
 
 
-def _own_bins(own: Attribute) -> Options:
-    return Options(own, np.arange(own.cells)[None], [own.edges], np.zeros(1, dtype=np.int64))
+def _own_bins(attribute: Attribute) -> Options:
+    return Options(
+        attribute, np.arange(attribute.cells)[None], [attribute.edges], np.zeros(1, dtype=np.int64)
+    )
 
 
-def _in_windows(own: Attribute, wide: Attribute) -> Options:
-    """An attribute in its `own` bins, and in windows of the grid of `wide`, if it has one."""
+def _in_windows(attribute: Attribute, wide: Attribute) -> Options:
+    """An attribute in its own bins, and in windows of the grid of `wide`, if it has one."""
     grid = wide.recut(GRID)
     if grid == wide:
-        return _own_bins(own)
-    edges, halvings = [own.edges], [0]
-    for cuts, times in _windows(own.proper, grid.proper):
+        return _own_bins(attribute)
+    edges, halvings = [attribute.edges], [0]
+    for cuts, times in _windows(attribute.proper, grid.proper):
         edges.append(tuple(grid.edges[cut - 1] for cut in cuts))
         halvings.append(times)
     every = sorted({edge for some in edges for edge in some})
     place = {edge: cell for cell, edge in enumerate(every, 1)}
-    counted = replace(own, edges=tuple(every))
+    counted = replace(attribute, edges=tuple(every))
     rest = range(counted.proper, counted.cells)
     starts = [[0, *(place[edge] for edge in some), *rest] for some in edges]
     return Options(counted, np.array(starts), edges, np.array(halvings))

@@ -101,7 +101,7 @@ def _shares_of_group(tables: Sequence[NoisyTable], prior: Floats) -> list[Floats
             figures = [each[:, places] for each in (likelihoods, evidence, means)]
             shares[:, places] = _in_order(grid, *figures)
         found[:, labels] = shares.T
-    return [_completed(found[own]) for own in values.of_tables]
+    return [_completed(found[cells]) for cells in values.of_tables]
 
 
 def _in_order(grids: Floats, likelihoods: Floats, evidence: Floats, means: Floats) -> Floats:
@@ -137,7 +137,7 @@ def shares_around(tables: Sequence[NoisyTable], priors: Sequence[Floats]) -> lis
         values, prior = _Values.of(some), np.concatenate(left[: len(some)])
         left = left[len(some) :]
         shares = _around(values, prior)
-        found += [_completed(shares[own]) for own in values.of_tables]
+        found += [_completed(shares[cells]) for cells in values.of_tables]
     return found
 
 
@@ -161,14 +161,14 @@ def _over_widths(values: _Values, evidence: Floats, means: Floats) -> Floats:
     `evidence[class, cell, width]` and `means[class, cell, width]` are those of each width.
     """
     seen = evidence / evidence.max(axis=2, keepdims=True)
-    own = evidence * _likely_widths(values, seen)
+    weighed = evidence * _likely_widths(values, seen)
     of_all = values.totals(np.log(evidence), axis=1)  # `[class, table, width]`
-    of_own = values.totals(np.log(own.sum(axis=2)), axis=1)
-    worth = np.concatenate([of_all, of_own[..., None]], axis=2)
+    of_each = values.totals(np.log(weighed.sum(axis=2)), axis=1)  # if each cell has a width
+    worth = np.concatenate([of_all, of_each[..., None]], axis=2)
     weights = np.exp(worth - worth.max(axis=2, keepdims=True))
     weights = (weights / weights.sum(axis=2, keepdims=True))[:, values.table]
-    by_own = (means * own).sum(axis=2) / own.sum(axis=2)
-    averaged: Floats = (means * weights[..., :-1]).sum(axis=2) + weights[..., -1] * by_own
+    mean_of_each = (means * weighed).sum(axis=2) / weighed.sum(axis=2)
+    averaged: Floats = (means * weights[..., :-1]).sum(axis=2) + weights[..., -1] * mean_of_each
     return averaged
 
 

@@ -51,6 +51,6 @@ def _domains(recipe: Recipe, request: Request) -> list[Domain]:
     adaptations = [each.adaptation for each in (recipe, *recipe.adaptation.successors)]
     found = []
     for step in STEPS:
-        if any(map(step.may_be_asked, adaptations)):
+        if any(map(step.may_be_planned, adaptations)):
             found += step.domains(public)
     return [*found, in_most_cells(public, DEFAULT_BINS)]

@@ -33,7 +33,7 @@ class Phases:
         accountant = Accountant(plan, plan.debit(request.epsilon), request.delta)
         context = RunContext(self.recipe, request, accountant, self.reader.randomness, self.observe)
         for step in STEPS:
-            if step.asked(context):
+            if step.planned(context):
                 self.observe(Event(step.phase))
                 context = step.adapt(self.reader, context)
         return context

@@ -40,7 +40,7 @@ def numbers(classes: int, **own: Any) -> Domain:
 
 
 @pytest.mark.parametrize(
-    ("recipe", "domain", "asked"),
+    ("recipe", "domain", "planned"),
     [
         ("log-odds", numbers(3), {0, 1, 2, 4}),
         ("log-odds", numbers(3, bins=5), {0, 2, 4}),
@@ -51,7 +51,7 @@ def numbers(classes: int, **own: Any) -> Domain:
 @pytest.mark.filterwarnings("ignore::dpforest_duckdb.errors.NotPrivateWarning")
 def test_a_step_codes_no_more_than_it_says(
     con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
-    recipe: str, domain: Domain, asked: set[int],
+    recipe: str, domain: Domain, planned: set[int],
 ) -> None:  # fmt: skip
     """Neither more often, nor in more cells; every one of these tables is in the bound."""
     # the text alone gives the class, so few attributes are used
@@ -85,7 +85,7 @@ def test_a_step_codes_no_more_than_it_says(
     run.execute()
     *_, grown = coded.values()
     grown.pop()
-    assert set(coded) == asked
+    assert set(coded) == planned
     bound = [table.domain for table in run.tables]
     for number, domains in coded.items():
         said = STEPS[number].domains(run.request.domain)
@@ -104,5 +104,5 @@ def test_recipes_that_cut_at_medians_have_room_for_them(delta: int) -> None:
         if any(plan.query(MEDIANS) for plan in plans(recipe, request, DENSE)):
             cutting.add(recipe.name)
             every = (recipe, *recipe.adaptation.successors)
-            assert any(MEDIAN_BINS.may_be_asked(each.adaptation) for each in every)
+            assert any(MEDIAN_BINS.may_be_planned(each.adaptation) for each in every)
     assert cutting == {"auto", "boosted", "tree-beside-sums"}

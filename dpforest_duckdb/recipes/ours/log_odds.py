@@ -126,7 +126,7 @@ LOG_ODDS = recipe_of_tables(
         adapt,
         keeps_size=True,
         private_bounds=True,
-        asks_strongest=True,
+        queries_strongest=True,
         draws_bins=True,
     ),
     finish=finish,

@@ -11,7 +11,7 @@ from dpforest_duckdb.learners.private_bounds import TURNS, Search, too_wide
 from dpforest_duckdb.progress import Phase
 from dpforest_duckdb.recipes.bounds_queries import BOUNDS, window, with_windows
 from dpforest_duckdb.training.context import RunContext
-from dpforest_duckdb.training.preliminary.step import Step, asks, in_most_cells
+from dpforest_duckdb.training.preliminary.step import Step, has_query, in_most_cells
 from dpforest_duckdb.training.reading import Reader
 
 
@@ -48,8 +48,8 @@ def _domains(public: Domain) -> list[Domain]:
 
 NARROWER_BOUNDS = Step(
     Phase.CHECK_BOUNDS,
-    asked=asks(BOUNDS),
+    planned=has_query(BOUNDS),
     adapt=_adapt,
-    may_be_asked=lambda adaptation: adaptation.private_bounds,
+    may_be_planned=lambda adaptation: adaptation.private_bounds,
     domains=_domains,
 )
