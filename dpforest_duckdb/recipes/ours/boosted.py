@@ -19,7 +19,6 @@ from dpforest_duckdb.postprocess.pipeline import as_grown
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, share
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto_rules import (
-    PURE,
     classes_in,
     depth_for,
     finer_bins_pay,
@@ -28,6 +27,7 @@ from dpforest_duckdb.recipes.ours.auto_rules import (
     noise_of_products,
     signal,
     signal_is_strong,
+    signal_of_two_classes,
 )
 from dpforest_duckdb.recipes.plans import medians
 from dpforest_duckdb.recipes.recipe import Adaptation, own_recipe
@@ -79,10 +79,10 @@ def _random_trees_pay(request: Request) -> bool:
     """Whether random trees of boosting are worth half of the budget.
 
     With a δ, rows count in proportion to how `mixed` the classes are: if some are rare, gradients
-    vary less. Two classes then need PURE times the signal of several.
+    vary less. Several classes then need a signal of ENOUGH, two classes a larger one.
     """
     if request.squared_mu:
-        needed = constants.ENOUGH * (PURE if classes_in(request) == 2 else 1)
+        needed = signal_of_two_classes() if classes_in(request) == 2 else constants.ENOUGH
         return signal(request) * mixed(request) >= needed
     return signal_is_strong(request)
 
