@@ -24,15 +24,16 @@ from dpforest_duckdb.splits import positions
 
 LEAST_PART = Fraction(1, 1000)  # of a budget, for a choice
 FACTOR_OF_TWO = 3  # times ENOUGH: the signal that two classes need, see `signal_of_two_classes`
-LATE = 3  # the start is LATE times higher if most attributes are not numeric
-FINER = 10  # times AMPLE: the signal times `mixed` for the finest bins, and for more trees
+LATE = 3  # times the signal from which boosting starts: if most attributes are not numeric
+FINER = 10  # times AMPLE: the signal for the finest bins, and without a δ for more trees
 FEWEST, MOST = 4, 32  # bins; joint tables may have fewer
 MOST_RATED = 2**12  # trees times classes whose sums rows rate: more make a statement too large
-# with at least so many classes, class means are tried before tables of a few attributes, and more
-# classes do not make boosting with a δ start later
+# From so many classes on, class means may be better than tables of a few attributes.
+# With a δ, the signal from which boosting starts grows with the classes only up to so many.
 MANY_CLASSES = 6
-# of the rows outside the most frequent class: if one attribute leaves fewer of them unexplained,
-# its table is better than boosting, whose steps have a limit, and than a tree beside many tables
+# Of the rows outside the most frequent class. If one attribute alone classifies fewer of them
+# wrongly, its table is better than boosting, whose steps have a limit, and better than a tree
+# beside many tables.
 LITTLE = 0.05
 
 
