@@ -163,7 +163,7 @@ def _windows(bins: int, cells: int) -> list[tuple[tuple[int, ...], int]]:
     """Where that many bins are cut in each window of a grid of cells, and how often the bounds are
     halved for the window.
 
-    Not if a window has too few cells for so many bins.
+    Windows with too few cells for so many bins are left out.
     """
     found: dict[tuple[int, ...], int] = {}
     for halvings in range(1, HALVINGS + 1):

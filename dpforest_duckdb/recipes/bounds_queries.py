@@ -46,8 +46,10 @@ def with_check(request: Request, rows: int, measure: Measure) -> Request:
 def with_windows(
     request: Request, turn: int, attributes: int, rows: int, measure: Measure
 ) -> Request | None:
-    """The request with a window for each of some attributes; None if windows would cost more than
-    half of ε; of μ², half of what is left after the rows and the check.
+    """The request with a window for each of some attributes; None if that would cost too much.
+
+    The windows of all turns together may cost half of what the other preliminary queries leave. In
+    ε, the counts of the rows are not taken off first.
     """
     scale = rows / clear_window() / request.rows_per_unit
     cost = measure.drawn_cost(math.ceil(NANO / scale))

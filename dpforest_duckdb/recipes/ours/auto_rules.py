@@ -233,10 +233,10 @@ def means_pay(request: Request) -> bool:
     """Whether the class means of all attributes have little noise, by a careful number of rows, but
     their tables would have too much.
 
-    For MANY_CLASSES or more, and mostly numeric attributes: with fewer classes tables of the
-    strongest attributes, in bins that suit them, are better. Not if an attribute has many
-    categories in no order, nor if it would cost too much to ask whether one attribute suffices.
-    CAUTION is taken off the rows once more.
+    False for fewer than MANY_CLASSES classes, or if most attributes are not numeric: then tables of
+    the strongest attributes, in bins that suit them, are better. False if an attribute has many
+    categories in no order, if it costs too much to ask whether one attribute suffices, or if
+    `all_trees_wanted` is false. CAUTION is taken off the rows once more.
     """
     attributes = request.domain.attributes
     if classes_in(request) < MANY_CLASSES or not mostly_numeric(request):

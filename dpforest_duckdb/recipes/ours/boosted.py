@@ -46,10 +46,12 @@ FEW_TREES, FEW_TREES_OF_SEVERAL = 35, 20
 def plan(request: Request) -> Plan:
     """Sweeps and random trees by the signal; sweeps start at class means that are clear.
 
-    With a δ: one sweep and a quarter of the trees; with a stronger signal two sweeps and all trees,
-    and more turns of bins. Without a δ there are fewer queries, because ε is divided by their
-    number: one sweep, or two with several classes, whose steps are shorter. With a strong signal
-    there are an eighth of the trees besides, or a quarter.
+    With a δ, a weak signal allows one sweep and a quarter of the trees. A stronger one allows two
+    sweeps, all trees, and more turns of bins.
+
+    Without a δ there are fewer queries, because ε is divided by their number. Two classes have one
+    sweep, several have two, because their steps are shorter. A strong signal adds an eighth of the
+    trees, the strongest a quarter.
     """
     two = classes_in(request) == 2
     pay, finer = _random_trees_pay(request), finer_bins_pay(request)
