@@ -31,8 +31,8 @@ class Request:
 
     Asked for:
 
-    - `epsilon` is nano-ε. It is what is left after the bounds, window and strongest queries; the
-      counts of rows are still to be taken off. `delta` is atto-δ.
+    - `epsilon` is nano-ε, less `preliminary_cost`; it is more than a plan may spend on trees, as
+      the counts of rows are not taken off (`row_count_queries.left`). `delta` is atto-δ.
     - `depth` is the number of splits on the longest path, by which budgets are divided, as by
       `trees`; `max_splits` is a smaller number if a public limit cuts the trees, else 0.
     - `rows_per_unit` scales every sensitivity.

@@ -13,7 +13,7 @@ from dpforest_duckdb.learners.private_bounds import clear_check, clear_window
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.measure import PURE_DP, Measure
 from dpforest_duckdb.privacy.plan import PlannedQuery, counting
-from dpforest_duckdb.recipes.row_count_queries import count_cost, left, preliminary_queries
+from dpforest_duckdb.recipes.row_count_queries import left, preliminary_queries
 from dpforest_duckdb.request import Request
 
 BOUNDS, WINDOW = "bounds", "bounds window"
@@ -55,11 +55,9 @@ def with_windows(
     cost = measure.drawn_cost(math.ceil(NANO / scale))
     windows = [query for query in request.preliminary if query.purpose.startswith(WINDOW)]
     before = sum(query.total for query in windows)
-    whole = before + left(request, measure)
-    if measure == PURE_DP:
-        whole += count_cost(request)
+    rest = request.epsilon if measure == PURE_DP else left(request, measure)
     query = PlannedQuery(window(turn), measure.mechanism.on("rows"), (cost,), attributes, measure)
-    return _with(request, query, measure) if 2 * (before + query.total) <= whole else None
+    return _with(request, query, measure) if 2 * (before + query.total) <= before + rest else None
 
 
 def _with(request: Request, query: PlannedQuery, measure: Measure) -> Request:

@@ -48,7 +48,7 @@ from dpforest_duckdb.recipes.bounds_queries import BOUNDS, window, with_check, w
 from dpforest_duckdb.recipes.ours.greedy_tree import GREEDY_TREE
 from dpforest_duckdb.recipes.plans import half_to_leaves
 from dpforest_duckdb.recipes.recipe import Adaptation
-from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
+from dpforest_duckdb.recipes.row_count_queries import left, preliminary_queries
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits import choose
 from dpforest_duckdb.training.prepare import prepare
@@ -325,7 +325,7 @@ def test_a_recipe_whose_size_stores_no_classes_can_ask_for_narrower_bounds(
     """The noisy number of rows does not come from the request that the recipe sizes."""
 
     def plan(request: Request) -> Plan:
-        rest = replace(request, epsilon=request.epsilon - count_cost(request))
+        rest = replace(request, epsilon=left(request, PURE_DP))
         own = half_to_leaves(PERMUTE_AND_FLIP.on("Gini"), LAPLACE)(rest)
         return Plan((*preliminary_queries(request), *own.queries))
 

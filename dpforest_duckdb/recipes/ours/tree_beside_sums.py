@@ -13,13 +13,14 @@ from dataclasses import replace
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners.tree_beside_sums import TREE_BESIDE_SUMS as LEARNER
 from dpforest_duckdb.postprocess.pipeline import as_grown
+from dpforest_duckdb.privacy.measure import PURE_DP
 from dpforest_duckdb.privacy.noise import noise_scale
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, counting, evenly, share
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, log_odds
 from dpforest_duckdb.recipes.plans import medians
 from dpforest_duckdb.recipes.recipe import Adaptation, as_many_as_attributes, own_recipe
-from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
+from dpforest_duckdb.recipes.row_count_queries import left, preliminary_queries
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import by_utility
 from dpforest_duckdb.splits.utilities import GINI
@@ -32,7 +33,7 @@ def _budgets(request: Request) -> tuple[tuple[PlannedQuery, ...], int, int, int]
     sums, in nano-ε.
     """
     bins: tuple[PlannedQuery, ...] = ()
-    rest = request.epsilon - count_cost(request)
+    rest = left(request, PURE_DP)
     if medians_pay(request):
         bins, rest = medians(request, rest, TURNS)
     choice = int(rest * auto_rules.choice_part(request))
