@@ -168,6 +168,9 @@ class LeafQuery(Protocol):
     def ask(self) -> Callable[[Integers, int, int, CountNoise, Bits], Integers]:
         """The release of private `counts[leaf, class]` for ε (nano) and k rows per unit."""
 
+    def deviation(self, epsilon: int, k: int) -> float:
+        """The standard deviation of the noise in a released count; NaN if labels are released."""
+
 
 class Pieces(Protocol):
     """The parts of a recipe that a learner uses."""

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.bits import SecureBits
-from dpforest_duckdb.privacy.noise import ExactNoise
+from dpforest_duckdb.privacy.noise import ExactNoise, laplace_deviation
 from dpforest_duckdb.privacy.selection import Exponents, draw_uniformly, exponential_mechanism
-from dpforest_duckdb.recipes.leaf_queries import LABEL, SMOOTH_LABEL
+from dpforest_duckdb.recipes.leaf_queries import LABEL, LEAF_COUNTS, SMOOTH_LABEL
 from dpforest_duckdb.splits.utilities import (
     BALANCE,
     GAIN_AND_RATIO,
@@ -144,6 +144,11 @@ def test_labels_by_permute_and_flip_are_monotone_and_scaled_by_rows_per_unit() -
         assert fits(labels([5, 3], 0.5, k), np.array([1 - small, small]))
     halved = np.exp(-0.5 * 2 / 2) / 2
     assert not fits(labels([5, 3], 0.5), np.array([1 - halved, halved])), "no factor 2"
+
+
+def test_labels_have_no_noise_as_counts_do() -> None:
+    assert np.isnan([leaf.deviation(NANO, 3) for leaf in (LABEL, SMOOTH_LABEL)]).all()
+    assert LEAF_COUNTS.deviation(NANO, 3) == laplace_deviation(NANO, 3)
 
 
 def test_labels_by_smooth_sensitivity_lose_more_than_they_claim() -> None:
