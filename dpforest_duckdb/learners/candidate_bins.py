@@ -27,7 +27,7 @@ from dpforest_duckdb.privacy.noise import noise_scale
 
 GRID = 128  # cells from which windows are made, half of equal width, half of equal width in asinh
 HALVINGS = 3  # of the grid, to the smallest window
-HANDICAP = 2  # noise scales, for each halving
+HALVING_HANDICAP = 2  # noise scales, for each halving
 LARGEST = 2**60  # handicap: with it, utilities stay in 64 bits
 AT_ONCE = 2**16  # values gathered for several options at once; more are slower, and need memory
 
@@ -79,7 +79,7 @@ class Options:
 
     def handicaps(self, cost: int, sensitivity: int) -> Integers:
         """What is taken off each utility `[option]` in a draw at a cost in nano-ε. It is public."""
-        one = min(int(HANDICAP * noise_scale(cost, sensitivity)), LARGEST // HALVINGS)
+        one = min(int(HALVING_HANDICAP * noise_scale(cost, sensitivity)), LARGEST // HALVINGS)
         handicaps: Integers = self.halvings * one
         return handicaps
 
@@ -147,7 +147,7 @@ def _in_windows(attribute: Attribute, wide: Attribute) -> Options:
     if grid == wide:
         return _own_bins(attribute)
     edges, halvings = [attribute.edges], [0]
-    for cuts, times in _windows(attribute.proper, grid.proper):
+    for cuts, times in _cuts_in_windows(attribute.proper, grid.proper):
         edges.append(tuple(grid.edges[cut - 1] for cut in cuts))
         halvings.append(times)
     every = sorted({edge for some in edges for edge in some})
@@ -159,7 +159,7 @@ def _in_windows(attribute: Attribute, wide: Attribute) -> Options:
 
 
 @cache
-def _windows(bins: int, cells: int) -> list[tuple[tuple[int, ...], int]]:
+def _cuts_in_windows(bins: int, cells: int) -> list[tuple[tuple[int, ...], int]]:
     """Where that many bins are cut in each window of a grid of cells, and how often the bounds are
     halved for the window.
 

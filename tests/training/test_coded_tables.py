@@ -19,7 +19,7 @@ from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.recipes import RECIPES
 from dpforest_duckdb.recipes.adaptation import DENSE, plans
 from dpforest_duckdb.training import phases
-from dpforest_duckdb.training.preliminary import STEPS
+from dpforest_duckdb.training.preliminary import PRELIMINARY_STEPS
 from dpforest_duckdb.training.preliminary.median_bins import MEDIAN_BINS
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.reading import Reader
@@ -76,19 +76,21 @@ def test_a_step_codes_no_more_than_it_says(
     def marked(number: int) -> Any:
         def adapt(reader: Reader, context: Any) -> Any:
             coded[number] = []
-            return STEPS[number].adapt(reader, context)
+            return PRELIMINARY_STEPS[number].adapt(reader, context)
 
-        return replace(STEPS[number], adapt=adapt)
+        return replace(PRELIMINARY_STEPS[number], adapt=adapt)
 
     monkeypatch.setattr(Reader, "encoded", noted)
-    monkeypatch.setattr(phases, "STEPS", tuple(map(marked, range(len(STEPS)))))
+    monkeypatch.setattr(
+        phases, "PRELIMINARY_STEPS", tuple(map(marked, range(len(PRELIMINARY_STEPS))))
+    )
     run.execute()
     *_, grown = coded.values()
     grown.pop()
     assert set(coded) == planned
     bound = [table.domain for table in run.tables]
     for number, domains in coded.items():
-        said = STEPS[number].domains(run.request.domain)
+        said = PRELIMINARY_STEPS[number].domains(run.request.domain)
         assert 0 < len(domains) <= len(said)
         for at, most in zip(domains, said, strict=False):
             cells = {a.name: a.cells for a in most.attributes}

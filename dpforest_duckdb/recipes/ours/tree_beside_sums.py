@@ -25,7 +25,7 @@ from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import by_utility
 from dpforest_duckdb.splits.utilities import GINI
 
-TURNS = 5  # of private medians: 32 bins, the most of an attribute
+MEDIAN_TURNS = 5  # of private medians: 32 bins, the most of an attribute
 
 
 def _budgets(request: Request) -> tuple[tuple[PlannedQuery, ...], int, int, int]:
@@ -35,7 +35,7 @@ def _budgets(request: Request) -> tuple[tuple[PlannedQuery, ...], int, int, int]
     bins: tuple[PlannedQuery, ...] = ()
     rest = left(request, PURE_DP)
     if medians_pay(request):
-        bins, rest = medians(request, rest, TURNS)
+        bins, rest = medians(request, rest, MEDIAN_TURNS)
     choice = int(rest * auto_rules.choice_part(request))
     tree = _tree_percent(request)
     grown, sums = share(rest - choice, (tree, 100 - tree))

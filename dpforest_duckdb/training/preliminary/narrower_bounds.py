@@ -7,7 +7,7 @@ from dataclasses import replace
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.bin_edges import DEFAULT_BINS
 from dpforest_duckdb.learners.private_bins import to_be_cut
-from dpforest_duckdb.learners.private_bounds import TURNS, Search, too_wide
+from dpforest_duckdb.learners.private_bounds import BOUNDS_TURNS, Search, too_wide
 from dpforest_duckdb.progress import Phase
 from dpforest_duckdb.recipes.bounds_queries import BOUNDS, window, with_windows
 from dpforest_duckdb.training.context import RunContext
@@ -24,7 +24,7 @@ def _adapt(reader: Reader, context: RunContext) -> RunContext:
     counts = reader.cell_counts(search.bins)
     if not too_wide(search.bins, counts, n, accountant.spend(BOUNDS), k, randomness.noise):
         return context
-    for turn in range(1, TURNS + 1):
+    for turn in range(1, BOUNDS_TURNS + 1):
         further = with_windows(request, turn, len(search.open), n, measure)
         if further is None:
             break
@@ -43,7 +43,7 @@ def _domains(public: Domain) -> list[Domain]:
     numbers = tuple(to_be_cut(public))
     if not numbers:
         return []
-    return [in_most_cells(replace(public, attributes=numbers), DEFAULT_BINS)] * TURNS
+    return [in_most_cells(replace(public, attributes=numbers), DEFAULT_BINS)] * BOUNDS_TURNS
 
 
 NARROWER_BOUNDS = Step(
