@@ -69,8 +69,8 @@ def _if_one_suffices(branch: Branch) -> IfOneSuffices | None:
     """What may follow from the query "strongest", if the branch has it."""
     from dpforest_duckdb.recipes.strongest_query import STRONGEST
 
-    asks = any(plan.query(STRONGEST) for plan in branch.plans)
-    return branch.recipe.adaptation.if_one_suffices if asks else None
+    queried = any(plan.query(STRONGEST) for plan in branch.plans)
+    return branch.recipe.adaptation.if_one_suffices if queried else None
 
 
 def _branch_facts(branch: Branch) -> dict[str, Any]:
@@ -248,7 +248,7 @@ def _explain(run: Run, found: list[Branch]) -> None:
         f"of ε{without}"
         for (when, other), names in _followed(found).items()
     ]
-    asking = [branch for branch in found if branch.recipe.adaptation.asks_strongest]
+    asking = [branch for branch in found if branch.recipe.adaptation.queries_strongest]
     if any(plan.query(STRONGEST) for branch in asking for plan in branch.plans):
         follows.append(
             "if one attribute alone classifies well, log-odds uses fewer attributes than the plan "

@@ -31,8 +31,8 @@ class Request:
 
     Asked for:
 
-    - `epsilon` is nano-ε. It is what is left after the bounds, window and strongest queries; the
-      counts of rows are still to be taken off. `delta` is atto-δ.
+    - `epsilon` is nano-ε, less `preliminary_cost`; it is more than a plan may spend on trees, as
+      the counts of rows are not taken off (`row_count_queries.left`). `delta` is atto-δ.
     - `depth` is the number of splits on the longest path, by which budgets are divided, as by
       `trees`; `max_splits` is a smaller number if a public limit cuts the trees, else 0.
     - `rows_per_unit` scales every sensitivity.
@@ -168,6 +168,9 @@ class LeafQuery(Protocol):
     def ask(self) -> Callable[[Integers, int, int, CountNoise, Bits], Integers]:
         """The release of private `counts[leaf, class]` for ε (nano) and k rows per unit."""
 
+    def deviation(self, epsilon: int, k: int) -> float:
+        """The standard deviation of the noise in a released count; NaN if labels are released."""
+
 
 class Pieces(Protocol):
     """The parts of a recipe that a learner uses."""
@@ -219,5 +222,6 @@ class Learner:
 
     def deviation(self, query: PlannedQuery, request: Request) -> float | None:
         """The largest standard deviation of the noise in a query, in rows; None for a choice."""
-        own = self.noise.get(query.purpose)
-        return own(query, request) if own else query.count_noise(request.rows_per_unit)
+        if query.purpose in self.noise:
+            return self.noise[query.purpose](query, request)
+        return query.count_noise(request.rows_per_unit)

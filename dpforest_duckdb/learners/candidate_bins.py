@@ -27,7 +27,7 @@ from dpforest_duckdb.privacy.noise import noise_scale
 
 GRID = 128  # cells from which windows are made, half of equal width, half of equal width in asinh
 HALVINGS = 3  # of the grid, to the smallest window
-HANDICAP = 2  # noise scales, for each halving
+HALVING_HANDICAP = 2  # noise scales, for each halving
 LARGEST = 2**60  # handicap: with it, utilities stay in 64 bits
 AT_ONCE = 2**16  # values gathered for several options at once; more are slower, and need memory
 
@@ -79,7 +79,7 @@ class Options:
 
     def handicaps(self, cost: int, sensitivity: int) -> Integers:
         """What is taken off each utility `[option]` in a draw at a cost in nano-ε. It is public."""
-        one = min(int(HANDICAP * noise_scale(cost, sensitivity)), LARGEST // HALVINGS)
+        one = min(int(HALVING_HANDICAP * noise_scale(cost, sensitivity)), LARGEST // HALVINGS)
         handicaps: Integers = self.halvings * one
         return handicaps
 
@@ -132,36 +132,38 @@ def in_windows(domain: Domain, uncut: Domain) -> BinCandidates:
     whose bins the domain file sets are in these alone.
     """
     pairs = zip(domain.attributes, uncut.attributes, strict=True)
-    return BinCandidates(domain, [_in_windows(own, wide) for own, wide in pairs])
+    return BinCandidates(domain, [_in_windows(attribute, wide) for attribute, wide in pairs])
 
 
-def _own_bins(own: Attribute) -> Options:
-    return Options(own, np.arange(own.cells)[None], [own.edges], np.zeros(1, dtype=np.int64))
+def _own_bins(attribute: Attribute) -> Options:
+    return Options(
+        attribute, np.arange(attribute.cells)[None], [attribute.edges], np.zeros(1, dtype=np.int64)
+    )
 
 
-def _in_windows(own: Attribute, wide: Attribute) -> Options:
-    """An attribute in its `own` bins, and in windows of the grid of `wide`, if it has one."""
+def _in_windows(attribute: Attribute, wide: Attribute) -> Options:
+    """An attribute in its own bins, and in windows of the grid of `wide`, if it has one."""
     grid = wide.recut(GRID)
     if grid == wide:
-        return _own_bins(own)
-    edges, halvings = [own.edges], [0]
-    for cuts, times in _windows(own.proper, grid.proper):
+        return _own_bins(attribute)
+    edges, halvings = [attribute.edges], [0]
+    for cuts, times in _cuts_in_windows(attribute.proper, grid.proper):
         edges.append(tuple(grid.edges[cut - 1] for cut in cuts))
         halvings.append(times)
     every = sorted({edge for some in edges for edge in some})
     place = {edge: cell for cell, edge in enumerate(every, 1)}
-    counted = replace(own, edges=tuple(every))
+    counted = replace(attribute, edges=tuple(every))
     rest = range(counted.proper, counted.cells)
     starts = [[0, *(place[edge] for edge in some), *rest] for some in edges]
     return Options(counted, np.array(starts), edges, np.array(halvings))
 
 
 @cache
-def _windows(bins: int, cells: int) -> list[tuple[tuple[int, ...], int]]:
+def _cuts_in_windows(bins: int, cells: int) -> list[tuple[tuple[int, ...], int]]:
     """Where that many bins are cut in each window of a grid of cells, and how often the bounds are
     halved for the window.
 
-    Not if a window has too few cells for so many bins.
+    Windows with too few cells for so many bins are left out.
     """
     found: dict[tuple[int, ...], int] = {}
     for halvings in range(1, HALVINGS + 1):

@@ -20,7 +20,8 @@ class Growth:
     """The nodes of all trees while they grow, numbered by depth; node t is the root of tree t.
 
     `noisy[node, class]` holds released histograms, zero before a release. `noise[node]` is the
-    standard deviation of the noise in them, NaN before a release. `noise` and `tree` are public.
+    standard deviation of the noise in them, NaN before a release and for labels. `noise` and `tree`
+    are public.
     """
 
     cells: tuple[int, ...]
@@ -45,7 +46,9 @@ class Growth:
         self.noise = np.full(self.trees, np.nan)
 
     def release(self, nodes: Integers | NDArray[np.intp], noisy: Integers, noise: float) -> None:
-        """Store `noisy[i, class]` of `nodes[i]`; `noise` is the standard deviation of a count."""
+        """Store `noisy[i, class]` of `nodes[i]`; `noise` is the standard deviation of a count, NaN
+        for labels.
+        """
         self.noisy[nodes], self.noise[nodes] = noisy, noise
 
     @property

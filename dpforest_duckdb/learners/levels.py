@@ -196,10 +196,9 @@ def release_leaves(rows: CodedRows, context: TrainingContext, growth: Growth) ->
     leaves, k = np.flatnonzero(growth.kind == LEAF), context.request.rows_per_unit
     private = rows.count_leaves(0, growth.nodes)[leaves]
     cost = context.accountant.spend("leaf")
-    noisy = context.recipe.leaf.ask(
-        private, cost, k, context.randomness.noise, context.randomness.bits
-    )
-    growth.release(leaves, noisy, laplace_deviation(cost, k))
+    query, randomness = context.recipe.leaf, context.randomness
+    noisy = query.ask(private, cost, k, randomness.noise, randomness.bits)
+    growth.release(leaves, noisy, query.deviation(cost, k))
     return growth
 
 

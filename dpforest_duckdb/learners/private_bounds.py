@@ -28,9 +28,9 @@ from dpforest_duckdb.privacy.measure import Measure
 from dpforest_duckdb.privacy.noise import CountNoise, noise_scale
 from dpforest_duckdb.splits.choose import draw_best
 
-TURNS = 6  # each finds bounds about four to thirty times narrower, near 0 far more
+BOUNDS_TURNS = 6  # each finds bounds about four to thirty times narrower, near 0 far more
 SHORT = 4  # bins: a window of no more is cut into bins again
-HANDICAP = 2  # noise scales, for each doubling of a window's length
+DOUBLING_HANDICAP = 2  # noise scales, for each doubling of a window's length
 ERRORS = 1 / 100  # how often noise may mislead the check, or a window
 
 
@@ -44,7 +44,7 @@ def clear_window() -> float:
     """n / noise scale at which a window that is worth n / 2 less than the best one is drawn in
     about ERRORS of all cases, at most.
     """
-    return 2 * math.log(len(_windows(DEFAULT_BINS)[0]) / ERRORS)
+    return 2 * math.log(len(_bounds_windows(DEFAULT_BINS)[0]) / ERRORS)
 
 
 def public_bins(domain: Domain) -> Domain:
@@ -143,25 +143,25 @@ def _draw_window(
 ) -> tuple[int, int]:
     """The first bin and the end of a window on bins with private `counts[bin]`."""
     epsilon = measure.drawn_epsilon(cost)
-    first, end, _ = _windows(len(counts))
-    utility = window_utilities(counts, int(HANDICAP * noise_scale(epsilon, k)))
+    first, end, _ = _bounds_windows(len(counts))
+    utility = bounds_window_utilities(counts, int(DOUBLING_HANDICAP * noise_scale(epsilon, k)))
     window = draw_best(utility, epsilon, k, bits, measure.mechanism)
     return int(first[window]), int(end[window])
 
 
-def window_utilities(counts: Integers, handicap: int) -> Integers:
+def bounds_window_utilities(counts: Integers, handicap: int) -> Integers:
     """The utility `[window]`: its rows minus `handicap` for each doubling of its length.
 
     `counts[bin]` are private. One more row raises it by 0 or 1: sensitivity 1, monotone.
     """
-    first, end, doublings = _windows(len(counts))
+    first, end, doublings = _bounds_windows(len(counts))
     up_to = np.concatenate([[0], counts.cumsum()])
     found: Integers = up_to[end] - up_to[first] - doublings * handicap
     return found
 
 
 @cache
-def _windows(bins: int) -> tuple[Integers, Integers, Integers]:
+def _bounds_windows(bins: int) -> tuple[Integers, Integers, Integers]:
     """First bin, end and doublings `[window]` of all windows on that many bins; a window overlaps
     the next one by half.
     """

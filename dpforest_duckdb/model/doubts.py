@@ -18,7 +18,7 @@ from dpforest_duckdb.errors import one_line
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import MULTIWAY, Tree
 
-CLEAR = 10  # standard deviations of the noise: so many rows cannot be overlooked
+CLEAR_DEVIATIONS = 10  # of the noise: so many rows cannot be overlooked
 FEW = 20  # one in so many rows has a listed value: so few that the domain is likely wrong
 
 
@@ -88,7 +88,7 @@ def _unseen(forest: ForestContent) -> Iterator[tuple[str, list[str]]]:
     """The columns with listed categories, or classes, that no row seems to have, and these.
 
     Each has a count within two standard deviations of 0, where equal parts of the rows would be
-    CLEAR of them. Counts are means over the trees, weighted by their inverse variances.
+    CLEAR_DEVIATIONS of them. Counts are means over the trees, weighted by their inverse variances.
     """
     classes, attributes = forest.domain.classes, forest.domain.attributes
     means = {forest.domain.target: (classes, _Mean())}
@@ -125,5 +125,5 @@ class _Mean:
         if not exactness.all():
             return []
         rows, noise = np.atleast_1d(self.weighted) / exactness, 1 / np.sqrt(exactness)
-        low = (rows < 2 * noise) & (rows.mean() > CLEAR * noise)
+        low = (rows < 2 * noise) & (rows.mean() > CLEAR_DEVIATIONS * noise)
         return [int(place) for place in np.flatnonzero(low)]

@@ -20,9 +20,9 @@ from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, Tree, branch_of
 
 ROUNDING = 1e-9  # an effect below it comes from rounding: votes are in units of 1e-6
-TINY = 1e-12  # a variance, so that none is 0
+TINY_VARIANCE = 1e-12  # so that none is 0
 BAND = 2.0  # standard deviations of the noise on either side of an effect
-CLEAR = 10.0  # by how much log-odds vary more than their noise, if a weight follows from them
+CLEAR_RATIO = 10.0  # by how much log-odds vary more than their noise, if a weight follows from them
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ def _weights(forest: ForestContent) -> list[float]:
     for kind in (True, False):
         moments = [_moments(forest, forest.trees[n]) for n in np.flatnonzero(sums == kind)]
         votes_by_counts, counts_by_counts, free = np.sum(moments, axis=0) if moments else (0, 0, 0)
-        if votes_by_counts > 0 and counts_by_counts > CLEAR * max(free, 1):
+        if votes_by_counts > 0 and counts_by_counts > CLEAR_RATIO * max(free, 1):
             weights[sums == kind] = votes_by_counts / counts_by_counts
     return weights.tolist()
 
@@ -229,7 +229,7 @@ def _moments(forest: ForestContent, tree: Tree) -> tuple[float, float, int]:
     clear = (tree.counts > BAND * tree.noise[:, None]).all(axis=1) & (tree.kind == LEAF)
     if not clear.any():
         return 0.0, 0.0, 0
-    precision = 1 / _variances(forest, tree)[clear].clip(TINY)
+    precision = 1 / _variances(forest, tree)[clear].clip(TINY_VARIANCE)
     parent = np.unique(tree.parents(forest.domain.cells)[clear], return_inverse=True)[1]
     siblings = np.eye(parent.max() + 1)[parent].T  # [parent, leaf]
 

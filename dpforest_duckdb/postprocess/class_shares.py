@@ -26,9 +26,9 @@ from dpforest_duckdb.postprocess.noisy_exponential import FAR, NoisyExponential,
 OFFSETS = np.linspace(-6, 6, 241)  # log-odds of a value minus those of all rows
 STEP = 3  # every third of these is enough for shares around given ones
 WIDTHS = (0.1, 0.3, 0.8, 1.6, 3.0)  # standard deviations of offsets of independent values
-STEPS = (0.8, 1.6, 3.0)  # the same, if values between cuts are equal
+SEGMENT_WIDTHS = (0.8, 1.6, 3.0)  # the same, if values between cuts have equal shares
 LEAST_LIKELY = 1e-100  # floor of a likelihood relative to the largest
-TINY = 1e-300  # added to masses, so that no division is by 0
+TINY_MASS = 1e-300  # added to masses, so that no division is by 0
 AT_ONCE = 2**18  # the most likelihoods that are computed together; one class may have more
 EM_TURNS = 10  # of expectation maximisation, which goes on where it was
 
@@ -101,7 +101,7 @@ def _shares_of_group(tables: Sequence[NoisyTable], prior: Floats) -> list[Floats
             figures = [each[:, places] for each in (likelihoods, evidence, means)]
             shares[:, places] = _in_order(grid, *figures)
         found[:, labels] = shares.T
-    return [_completed(found[own]) for own in values.of_tables]
+    return [_completed(found[cells]) for cells in values.of_tables]
 
 
 def _in_order(grids: Floats, likelihoods: Floats, evidence: Floats, means: Floats) -> Floats:
@@ -137,7 +137,7 @@ def shares_around(tables: Sequence[NoisyTable], priors: Sequence[Floats]) -> lis
         values, prior = _Values.of(some), np.concatenate(left[: len(some)])
         left = left[len(some) :]
         shares = _around(values, prior)
-        found += [_completed(shares[own]) for own in values.of_tables]
+        found += [_completed(shares[cells]) for cells in values.of_tables]
     return found
 
 
@@ -161,14 +161,14 @@ def _over_widths(values: _Values, evidence: Floats, means: Floats) -> Floats:
     `evidence[class, cell, width]` and `means[class, cell, width]` are those of each width.
     """
     seen = evidence / evidence.max(axis=2, keepdims=True)
-    own = evidence * _likely_widths(values, seen)
+    weighed = evidence * _likely_widths(values, seen)
     of_all = values.totals(np.log(evidence), axis=1)  # `[class, table, width]`
-    of_own = values.totals(np.log(own.sum(axis=2)), axis=1)
-    worth = np.concatenate([of_all, of_own[..., None]], axis=2)
+    of_each = values.totals(np.log(weighed.sum(axis=2)), axis=1)  # if each cell has a width
+    worth = np.concatenate([of_all, of_each[..., None]], axis=2)
     weights = np.exp(worth - worth.max(axis=2, keepdims=True))
     weights = (weights / weights.sum(axis=2, keepdims=True))[:, values.table]
-    by_own = (means * own).sum(axis=2) / own.sum(axis=2)
-    averaged: Floats = (means * weights[..., :-1]).sum(axis=2) + weights[..., -1] * by_own
+    mean_of_each = (means * weighed).sum(axis=2) / weighed.sum(axis=2)
+    averaged: Floats = (means * weights[..., :-1]).sum(axis=2) + weights[..., -1] * mean_of_each
     return averaged
 
 
@@ -379,7 +379,7 @@ def _rows(values: _Values) -> _Rows:
         before = (np.log(1 - empty) - np.log(empty))[values.table]
         for_rows = having.max(axis=0) - without + before
         part = 1 / (1 + np.exp(np.minimum(np.maximum(for_rows, -FAR), FAR)))
-        empty = np.maximum(values.totals(part), TINY) / (sizes + 1)
+        empty = np.maximum(values.totals(part), TINY_MASS) / (sizes + 1)
     better = having.argmax(axis=0), np.arange(len(noisy))
     return _Rows(empty[values.table], means[better], worth[better])
 
@@ -405,9 +405,9 @@ def _averaged(
         return _mean_of(means, _weights(worth)[0])
     whole = np.concatenate([np.zeros_like(likelihood[:, :1]), likelihood.cumsum(axis=1)], axis=1)
     one, two = np.arange(1, values), np.stack(np.triu_indices(values - 1, 1)) + 1
-    below, below_mean = _segments(whole[:, one], grid, STEPS)
-    above, above_mean = _segments(whole[:, -1:] - whole[:, one], grid, STEPS)
-    middle, middle_mean = _segments(whole[:, two[1]] - whole[:, two[0]], grid, STEPS)
+    below, below_mean = _segments(whole[:, one], grid, SEGMENT_WIDTHS)
+    above, above_mean = _segments(whole[:, -1:] - whole[:, one], grid, SEGMENT_WIDTHS)
+    middle, middle_mean = _segments(whole[:, two[1]] - whole[:, two[0]], grid, SEGMENT_WIDTHS)
     single = below + above - np.log(below[0].size)
     double = below[:, two[0] - 1] + middle + above[:, two[1] - 1] - np.log(max(middle[0].size, 1))
     # a curve has the prior mass of the three kinds before it together
@@ -437,7 +437,7 @@ def _segments(likelihood: Floats, grid: Floats, widths: tuple[float, ...]) -> tu
     prior = _normal_masses(widths)
     top = likelihood.max(axis=-1, keepdims=True)
     likely = power(likelihood - top)
-    total = likely @ prior.T + TINY
+    total = likely @ prior.T + TINY_MASS
     evidence: Floats = np.log(total) + top
     mean: Floats = likely @ np.swapaxes(prior * grid[..., None, :], -1, -2) / total
     return evidence, mean

@@ -16,9 +16,9 @@ from dpforest_duckdb.arrays import Floats
 
 DEGREES = (1, 2, 3, 4)
 WIDTH = 3.0  # standard deviation of a coefficient; Legendre polynomials lie between -1 and 1
-TURNS = 25  # of Newton's method, at most
-PARTS = np.array([1, 0.5, 0.25, 0.1, 0.02, 0])  # of its steps; the likeliest is taken
-CLOSE = 1e-3  # a step in coefficients after which it ends
+MOST_NEWTON_STEPS = 25
+PARTS = np.array([1, 0.5, 0.25, 0.1, 0.02, 0])  # of such a step; the likeliest is taken
+CLOSE = 1e-3  # a step in coefficients after which the search ends
 SHARPEST = 1e9  # curvature of a log-likelihood; more, and matrices may not be positive definite
 
 
@@ -138,7 +138,7 @@ def _likeliest(known: _Known, shape: Floats) -> tuple[Floats, Floats]:
     """
     coefficients = np.zeros((known.classes, shape.shape[1]))
     every, moved = np.arange(known.classes), np.full(known.classes, np.inf)
-    for _ in range(TURNS):
+    for _ in range(MOST_NEWTON_STEPS):
         slope, curvature = known.slope_and_curvature(coefficients, shape)
         step = np.linalg.solve(curvature, slope[..., None])[..., 0]
         step /= np.maximum(np.abs(step).max(axis=1, keepdims=True), 1)

@@ -27,12 +27,12 @@ from dpforest_duckdb.request import Grown, Request, Scores
 from dpforest_duckdb.splits.table_codes import code_of
 from dpforest_duckdb.tree import LEAF, SCALE, Tree
 
-TINY = 1e-9  # rows, so that no weight is 0 / 0
+TINY_SHARE = 1e-9  # so that no logarithm is infinite, and no weight 0 / 0
 CUTS = (-1.5, 0.0, 1.5)  # between the bins of a sum
 MIDDLES = (-2.5, -0.7, 0.7, 2.5)  # of the bins, about
 AT_ONCE = 2**11  # the most values whose rows are estimated together; one table may have more
 PRECISION = 4.0  # 1 / variance of the prior of a weight, and of the shift
-STEPS = 50  # of Newton's method
+NEWTON_STEPS = 50  # of the logistic regression
 HIGHEST = 500.0  # log-odds, before the exponential
 
 
@@ -210,9 +210,9 @@ def overlap_weight(found: Evidence) -> float:
     divided by the entropy.
     """
     said = [information(*each) for each in zip(found.shares, found.weight, strict=True)]
-    entropy = -float(found.prior @ np.log(np.maximum(found.prior, TINY)))
+    entropy = -float(found.prior @ np.log(np.maximum(found.prior, TINY_SHARE)))
     others = max(sum(said) - max(said, default=0.0), 0.0)
-    return 1 / (1 + others / max(entropy, TINY))
+    return 1 / (1 + others / max(entropy, TINY_SHARE))
 
 
 def sums(found: Evidence) -> list[Sum]:
@@ -260,10 +260,10 @@ def fitted_sum(found: Evidence, joint: Integers, noise: float) -> Sum:
     total = counts.sum(axis=1)
     plain = np.eye(inputs.shape[1])[0]
     weights = plain.copy()
-    for _ in range(STEPS):
+    for _ in range(NEWTON_STEPS):
         share = 1 / (1 + np.exp(-np.clip(inputs @ weights, -HIGHEST, HIGHEST)))
         sampling, missed = total * share * (1 - share), counts[:, 1] - total * share
-        trust = sampling / (sampling + 2 * noise**2 * (share**2 + (1 - share) ** 2) + TINY)
+        trust = sampling / (sampling + 2 * noise**2 * (share**2 + (1 - share) ** 2) + TINY_SHARE)
         bend = trust * np.maximum(sampling, np.abs(missed))
         gradient = inputs.T @ (trust * missed) - PRECISION * (weights - plain)
         hessian = (inputs * bend[:, None]).T @ inputs + PRECISION * np.eye(len(plain))

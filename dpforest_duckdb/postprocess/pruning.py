@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
+from dpforest_duckdb.postprocess.shrinkage import add_upward
 from dpforest_duckdb.tree import LEAF, Tree
 
 
@@ -73,12 +74,11 @@ def prune_by_signal(tree: Tree, cells: Sequence[int], noise: float) -> Tree:
     """
     assert tree.counts is not None, "pruning by counts needs counts at every node"
     assert tree.noise is not None, "counts come with their noise"
-    leaves = (tree.kind == LEAF).astype(np.float64)
-    for children, parents in reversed(tree.descents(cells)):
-        np.add.at(leaves, parents, leaves[children])
+    descents = tree.descents(cells)
+    leaves = add_upward(descents, (tree.kind == LEAF).astype(np.float64))
     gone = tree.counts.sum(axis=1) < noise * tree.counts.shape[1] * np.sqrt(leaves)
     closed = tree.kind == LEAF
-    for children, parents in reversed(tree.descents(cells)):
+    for children, parents in reversed(descents):
         stays = np.zeros(tree.nodes, dtype=np.bool_)
         np.logical_or.at(stays, parents, ~gone[children])
         inner = np.unique(parents)

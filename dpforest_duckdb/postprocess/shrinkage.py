@@ -21,13 +21,13 @@ def sum_upward(tree: Tree, cells: Sequence[int]) -> Tree:
     assert tree.counts is not None, "only counts can be summed"
     assert tree.noise is not None, "counts come with their noise"
     inner, descents = tree.kind != LEAF, tree.descents(cells)
-    counts = _added_up(descents, np.where(inner[:, None], 0, tree.counts))
-    variance = _added_up(descents, np.where(inner, 0.0, tree.noise**2))
+    counts = add_upward(descents, np.where(inner[:, None], 0, tree.counts))
+    variance = add_upward(descents, np.where(inner, 0.0, tree.noise**2))
     return replace(tree, counts=counts, noise=np.sqrt(variance))
 
 
-def _added_up(descents: Descents, values: NDArray[Number]) -> NDArray[Number]:
-    """Add the figures of leaves `[node, …]` to those of all nodes above, which start at zero."""
+def add_upward(descents: Descents, values: NDArray[Number]) -> NDArray[Number]:
+    """The figures `[node, …]`, with those of the leaves added to all nodes above, which are 0."""
     summed = values.copy()
     for children, parents in reversed(descents):
         np.add.at(summed, parents, summed[children])
@@ -44,7 +44,7 @@ def shrink_to_parent(tree: Tree, cells: Sequence[int], noise: float) -> Floats:
     """
     assert tree.counts is not None, "only counts can be smoothed"
     classes, descents = tree.counts.shape[1], tree.descents(cells)
-    leaves = _added_up(descents, (tree.kind == LEAF).astype(np.float64))
+    leaves = add_upward(descents, (tree.kind == LEAF).astype(np.float64))
     weight = (noise * np.sqrt(leaves * classes) + 1.0)[:, None]
     counts = np.clip(tree.counts, 0, None)
     total = counts.sum(axis=1, keepdims=True) + weight

@@ -141,7 +141,7 @@ class Plan:
     def fits(self, epsilon: int, delta: int) -> bool:
         """Whether ε (nano) and δ (atto) cover the whole plan.
 
-        Never if a cost is negative, because that would make room for others.
+        False if a cost is negative, because that would make room for others.
         """
         if any(cost < 0 for query in self.queries for cost in query.by_depth):
             return False

@@ -87,8 +87,9 @@ def _strongest_cost(adaptation: Adaptation, request: Request) -> int:
     if adaptation.if_one_suffices is not None:
         return adaptation.if_one_suffices.cost(request)
     several = len(request.domain.classes) > 2 and request.trees > 1
-    asks = adaptation.asks_strongest and several and strongest_is_cheap(request)
-    return strongest_cost(request) if asks else 0
+    if adaptation.queries_strongest and several and strongest_is_cheap(request):
+        return strongest_cost(request)
+    return 0
 
 
 def with_second_count(recipe: Recipe, request: Request, classes: Integers) -> Request:
@@ -116,10 +117,10 @@ def with_misclassified(found: Adapted, wrong: int) -> Adapted:
     counted = replace(request, rows=found.rows, histogram=tuple(found.classes.tolist()))
     if not other.suffices(counted) or not _costs_epsilon(request.preliminary):
         return found
-    own = _charged(in_own_size(other.recipe, request))
-    if own.epsilon < own.preliminary_cost:
+    charged = _charged(in_own_size(other.recipe, request))
+    if charged.epsilon < charged.preliminary_cost:
         return found
-    return replace(found, recipe=other.recipe, unsized=replace(own, misclassified=wrong))
+    return replace(found, recipe=other.recipe, unsized=replace(charged, misclassified=wrong))
 
 
 def _costs_epsilon(queries: Iterable[PlannedQuery]) -> bool:
@@ -141,13 +142,15 @@ def _charged(request: Request) -> Request:
 
 def in_own_size(recipe: Recipe, request: Request) -> Request:
     """The request in a recipe's own size, after the first queries of the recipe before it."""
-    own = recipe.request(
+    usual = recipe.request(
         request.domain,
         request.epsilon,
         rows_per_unit=request.rows_per_unit,
         delta=request.delta,
     )
-    return replace(own, preliminary=request.preliminary, preliminary_cost=request.preliminary_cost)
+    return replace(
+        usual, preliminary=request.preliminary, preliminary_cost=request.preliminary_cost
+    )
 
 
 def sized(recipe: Recipe, request: Request, classes: Integers) -> Request:

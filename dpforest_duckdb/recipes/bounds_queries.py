@@ -13,7 +13,7 @@ from dpforest_duckdb.learners.private_bounds import clear_check, clear_window
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.measure import PURE_DP, Measure
 from dpforest_duckdb.privacy.plan import PlannedQuery, counting
-from dpforest_duckdb.recipes.row_count_queries import count_cost, left, preliminary_queries
+from dpforest_duckdb.recipes.row_count_queries import left, preliminary_queries
 from dpforest_duckdb.request import Request
 
 BOUNDS, WINDOW = "bounds", "bounds window"
@@ -46,18 +46,18 @@ def with_check(request: Request, rows: int, measure: Measure) -> Request:
 def with_windows(
     request: Request, turn: int, attributes: int, rows: int, measure: Measure
 ) -> Request | None:
-    """The request with a window for each of some attributes; None if windows would cost more than
-    half of ε; of μ², half of what is left after the rows and the check.
+    """The request with a window for each of some attributes; None if that would cost too much.
+
+    The windows of all turns together may cost half of what the other preliminary queries leave. In
+    ε, the counts of the rows are not taken off first.
     """
     scale = rows / clear_window() / request.rows_per_unit
     cost = measure.drawn_cost(math.ceil(NANO / scale))
     windows = [query for query in request.preliminary if query.purpose.startswith(WINDOW)]
     before = sum(query.total for query in windows)
-    whole = before + left(request, measure)
-    if measure == PURE_DP:
-        whole += count_cost(request)
+    rest = request.epsilon if measure == PURE_DP else left(request, measure)
     query = PlannedQuery(window(turn), measure.mechanism.on("rows"), (cost,), attributes, measure)
-    return _with(request, query, measure) if 2 * (before + query.total) <= whole else None
+    return _with(request, query, measure) if 2 * (before + query.total) <= before + rest else None
 
 
 def _with(request: Request, query: PlannedQuery, measure: Measure) -> Request:

@@ -55,8 +55,8 @@ def branches(recipe: Recipe, request: Request) -> list[Branch]:
 
     @functools.cache
     def queries(rows: int) -> tuple[object, ...]:
-        asked = [query for query in at(rows).plan.queries if query.purpose not in ROW_COUNTS]
-        return id(at(rows).recipe), *((query.purpose, query.measure) for query in asked)
+        others = [query for query in at(rows).plan.queries if query.purpose not in ROW_COUNTS]
+        return id(at(rows).recipe), *((query.purpose, query.measure) for query in others)
 
     def start_of(found: tuple[object, ...], low: int, high: int) -> int:
         return bisect_left(range(high), 1, lo=low, key=lambda rows: queries(rows) == found)

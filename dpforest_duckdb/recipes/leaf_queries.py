@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.privacy.bits import Bits
-from dpforest_duckdb.privacy.noise import CountNoise, noise_scale
+from dpforest_duckdb.privacy.noise import CountNoise, laplace_deviation, noise_scale
 from dpforest_duckdb.privacy.plan import LAPLACE
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP, Exponents, exponents
 
@@ -24,7 +26,11 @@ class LeafRelease:
 
     mechanism: str
     ask: Callable[[Integers, int, int, CountNoise, Bits], Integers]
-    gives: str = "counts"
+    gives: Literal["counts", "label"] = "counts"
+
+    def deviation(self, epsilon: int, k: int) -> float:
+        """The standard deviation of the noise in a count; NaN for labels, which have none."""
+        return laplace_deviation(epsilon, k) if self.gives == "counts" else math.nan
 
 
 def _counts(counts: Integers, epsilon: int, k: int, noise: CountNoise, bits: Bits) -> Integers:

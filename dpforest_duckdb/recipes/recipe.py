@@ -80,8 +80,8 @@ class Adaptation:
     - `private_bounds`: the queries "bounds" and "bounds window 1", … estimate narrower bounds if
       public ones are far too wide. With `all_in_mu` and a δ they too cost μ².
     - The query "strongest" counts the rows that one attribute alone classifies wrongly, for the
-      attribute where they are fewest. It is asked if `asks_strongest`, if there are three classes
-      or more and more than one tree, and the noise in the figure is small; then `size` uses it. If
+      attribute where they are fewest. With `queries_strongest` it is asked if there are three
+      classes or more, more than one tree, and little noise in the figure; then `size` uses it. If
       there is an `if_one_suffices`, that says whether it is asked and what follows.
     - `cuts_at_medians`: the plan may have the query "bins", which cuts numeric attributes at
       private medians (`learners.private_bins`).
@@ -95,7 +95,7 @@ class Adaptation:
     keeps_size: bool = False
     private_bounds: bool = False
     all_in_mu: bool = False
-    asks_strongest: bool = False
+    queries_strongest: bool = False
     if_one_suffices: IfOneSuffices | None = None
     cuts_at_medians: bool = False
     draws_bins: bool = False

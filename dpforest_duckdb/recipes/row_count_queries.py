@@ -63,11 +63,6 @@ def evenness(counted: Integers, noise: float) -> float:
     return len(classes) / math.sqrt(float((classes.sum() / classes).sum()))
 
 
-def count_cost(request: Request) -> int:
-    """What counting the rows costs, in nano-ε."""
-    return sum(query.total for query in count_queries(request))
-
-
 def preliminary_queries(request: Request) -> tuple[PlannedQuery, ...]:
     """The queries asked before the recipe's own: row counts, then bounds, windows and strongest
     if planned.
@@ -76,8 +71,8 @@ def preliminary_queries(request: Request) -> tuple[PlannedQuery, ...]:
 
 
 def left(request: Request, measure: Measure) -> int:
-    """What these queries leave of the budget in a measure, in nano-ε or atto-μ²; at most 0 if that
-    needs a δ and there is none.
+    """What `preliminary_queries` leave of the budget in a measure, in nano-ε or atto-μ²; at most 0
+    if that needs a δ and there is none.
     """
     before = Plan(preliminary_queries(request))
     return request.allowed(measure) - measure.spent(before)

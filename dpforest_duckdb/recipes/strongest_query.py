@@ -39,10 +39,11 @@ def strongest_cost(request: Request) -> int:
 
 
 def clear_cost(request: Request) -> int:
-    """What the query costs, in nano-ε, for a standard deviation of 1 / CLEAR_FIGURE of the rows
-    outside the most frequent class, by their noisy number; at least ε / CHEAPEST.
+    """What the query costs for a clear figure, in nano-ε; 0 if that is too much.
 
-    0 if that is more than ε / DEAREST or, with a δ, more than μ² / DEAREST.
+    The standard deviation of a clear figure is 1 / CLEAR_FIGURE of the noisy rows outside the most
+    frequent class. The query costs at least ε / CHEAPEST, and at most ε / DEAREST or, with a δ,
+    μ² / DEAREST.
     """
     others = sum(request.histogram) - max(request.histogram)
     in_measure = request.measure.pure_epsilon(request.allowed(request.measure) // DEAREST)

@@ -73,10 +73,12 @@ def score_sql(
     domain, names = forest.domain, share_names(forest, prefix)
     if keep is None and not dialect.excludes:
         keep = list(table.columns)
-    own = [attribute.column for attribute in domain.attributes]
-    _refuse_taken(added_names(forest, prefix), (table.columns or own) if keep is None else keep)
+    features = [attribute.column for attribute in domain.attributes]
+    _refuse_taken(
+        added_names(forest, prefix), (table.columns or features) if keep is None else keep
+    )
     whole, kept = _whole(forest), Kept(dialect, keep)
-    free = FreeNames(dialect, table.name, [*table.columns, *(keep or []), *own])
+    free = FreeNames(dialect, table.name, [*table.columns, *(keep or []), *features])
     inputs = Inputs.of(forest, table.columns, dialect)
     layers, scores = _summed(dialect, forest, inputs, free, fast=fast)
     layers = kept.linked(layers)

@@ -487,8 +487,8 @@ def _as_value_errors() -> Iterator[None]:
             raise
         except DpforestError as error:
             sentence = error.sentence
-            for remedy, own in _REMEDIES.items():
-                sentence = sentence.replace(remedy, own)
+            for remedy, python_remedy in _REMEDIES.items():
+                sentence = sentence.replace(remedy, python_remedy)
             raise InvalidInputError(in_python(sentence)) from None
 
 

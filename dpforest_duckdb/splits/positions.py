@@ -25,7 +25,7 @@ from dpforest_duckdb.splits.table_codes import code_of
 REACH = 100  # the largest position; the noise of products must stay within the sampler's limits
 FEW_CELLS = 8  # an attribute of no more has no window: all its cells are used
 COVER = 0.9  # of the rows: a window that holds more is not better
-HANDICAP = 0.06  # of the rows, for each doubling of a window's length
+HANDICAP_SHARE = 0.06  # of the rows, for each doubling of a window's length
 
 
 def has_window(attribute: Attribute) -> bool:
@@ -60,14 +60,15 @@ def positions(attribute: Attribute, window: tuple[int, int] | None = None) -> In
 def window_utilities(counts: Integers, rows: int) -> Integers:
     """The utility `[window]` of each of `windows`, from private `counts[cell]`.
 
-    It is the rows in the window, up to COVER of a noisy number of `rows`, minus HANDICAP of that
-    number for each doubling of the length. One more row raises it by 0 or 1: sensitivity 1,
+    It is the rows in the window, up to COVER of a noisy number of `rows`, minus HANDICAP_SHARE
+    of that number for each doubling of the length. One more row raises it by 0 or 1: sensitivity 1,
     monotone.
     """
     first, end = windows(len(counts))
     up_to = np.concatenate([[0], counts.cumsum()])
     held = np.minimum(up_to[end] - up_to[first], int(COVER * rows))
-    handicap = np.array([int(HANDICAP * rows * log2(length)) for length in (end - first).tolist()])
+    lengths = (end - first).tolist()
+    handicap = np.array([int(HANDICAP_SHARE * rows * log2(length)) for length in lengths])
     found: Integers = held - handicap
     return found
 

@@ -86,7 +86,10 @@ def equal_parts(epsilon: int, points: int, attributes: int) -> tuple[int, int]:
 
 
 def full_shares(medians: Callable[[int], int]) -> Share:
-    """ε_s of each of K medians and ε_a, all equal, of a budget for K of them; `medians` of m."""
+    """Equal ε for each median and for the last draw: ε / (K + 1), with K = `medians(m)`.
+
+    It does not fall if fewer than K medians are drawn.
+    """
 
     def share(epsilon: int, points: int, attributes: int) -> tuple[int, int]:
         return (epsilon // (medians(attributes) + 1),) * 2
@@ -97,7 +100,7 @@ def full_shares(medians: Callable[[int], int]) -> Share:
 def halves(epsilon: int, points: int, attributes: int) -> tuple[int, int]:
     """Half of ε for the point draws together, half for the last draw.
 
-    All of it for the last draw if there is no point to draw. Hou et al., and DiPriMe in its
+    If there is no point to draw, the last draw has all of it. Hou et al., and DiPriMe in its
     rigorous form.
     """
     return (epsilon // 2 // points, epsilon // 2) if points else (0, epsilon)
@@ -112,9 +115,9 @@ def by_points(
 ) -> Chooser:
     """A split point for each attribute that has several, then the attribute: two draws in a row.
 
-    Both by the exponential mechanism. `share(epsilon, k, m)` gives the ε of one point draw and that
-    of the last draw, at a node where k attributes want a point, in a domain of m. `by_width` weighs
-    the thresholds of an attribute by the width of the bin below.
+    Both use the exponential mechanism. `share(epsilon, k, m)` gives the ε of one point draw and
+    that of the last draw, at a node where k attributes need a point, in a domain of m. `by_width`
+    weighs the thresholds of an attribute by the width of the bin below.
     """
 
     def choose(choice: Choice) -> Drawn:
@@ -144,7 +147,9 @@ def by_points(
 
 
 def by_noisy_counts(*, of_all: bool) -> Chooser:
-    """The smallest (4.1) of the thesis by noisy counts, which become the children's histograms.
+    """The split with the smallest (4.1) of the thesis, by noisy counts.
+
+    The counts become the histograms of its children.
 
     Every remaining attribute has queries for n_v,c and n_v, with half a share each (thesis (4.2)).
     A share is ε over all attributes (SuLQ), or over the remaining ones (PINQ). The size of a node

@@ -87,7 +87,7 @@ def blocks(attributes: Sequence[Attribute], rows: bool = True) -> list[int]:
 def parts(attributes: Sequence[Attribute], rows_per_unit: int) -> int:
     """The parts of a row: more for larger blocks, whose noise has a larger least radius.
 
-    Fewer if a unit has so many rows that its noise is coarse anyway.
+    There are fewer if a unit has so many rows that its noise is coarse anyway.
     """
     most = MAX_DENOMINATOR // (rows_per_unit * NANO)
     return min(WHOLE * max(blocks(attributes)), most)

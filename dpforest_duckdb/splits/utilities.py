@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpforest_duckdb.arrays import Floats, Integers
 
 MAX_ROWS = 3 * 10**9  # up to which n² < 2^63
-STEPS = 2**20  # the range of a utility in bits, and its sensitivity
+UTILITY_PARTS = 2**20  # whole parts of a bit, or of the range of a utility
 LEAST_SPLIT = 2**-10  # bits of SI in a gain ratio
 PARTS = 2**10  # parts of a row, for utilities that a paper does not round
 
@@ -178,7 +178,7 @@ def normalised_gini(counts: Integers) -> Integers:
     Sensitivity ½ before rounding: with G = g/n and g growing by δ, 0 ≤ δ < 2, one more row changes
     G by (δ − G) / (n + 1), which is ½ at n = 1 and less elsewhere. Not monotone.
     """
-    parts: Integers = np.rint(published_gini(counts) * STEPS).astype(np.int64)
+    parts: Integers = np.rint(published_gini(counts) * UTILITY_PARTS).astype(np.int64)
     return parts
 
 
@@ -191,7 +191,7 @@ def information_gain(counts: Integers) -> Integers:
     I' ≤ n/(n+1) · I + h(1/(n+1)). With I ≤ log2 n, the change is less than 1 from n = 6 on; up to
     there it is 1 at n = 1 and less elsewhere, by trying all tables. Not monotone.
     """
-    bits: Integers = np.rint(information_gain_of(counts) * STEPS).astype(np.int64)
+    bits: Integers = np.rint(information_gain_of(counts) * UTILITY_PARTS).astype(np.int64)
     return bits
 
 
@@ -203,10 +203,10 @@ def of_range(name: str, function: Callable[[Integers], Floats]) -> Utility:
 
     def steps(counts: Integers) -> Integers:
         part = function(counts) / np.log2(max(counts.shape[-1], 2))
-        whole: Integers = np.rint(np.clip(part, 0.0, 1.0) * STEPS).astype(np.int64)
+        whole: Integers = np.rint(np.clip(part, 0.0, 1.0) * UTILITY_PARTS).astype(np.int64)
         return whole
 
-    return Utility(name, steps, sensitivity=STEPS, monotone=False)
+    return Utility(name, steps, sensitivity=UTILITY_PARTS, monotone=False)
 
 
 GINI = Utility("Gini", gini, sensitivity=2, monotone=True)
@@ -218,8 +218,10 @@ MAX_COUNT = Utility("max count", max_count, sensitivity=1, monotone=True)
 BALANCE = Utility("balance", balance, sensitivity=1, monotone=False)
 WEIGHTED_MAX = Utility("weighted max", weighted_max, sensitivity=1, monotone=False)
 F_MAX = Utility("F_Max", f_max, sensitivity=PARTS, monotone=False)
-NORMALISED_GINI = Utility("normalised Gini", normalised_gini, STEPS // 2 + 1, monotone=False)
-INFORMATION_GAIN = Utility("information gain", information_gain, STEPS, monotone=False)
+NORMALISED_GINI = Utility(
+    "normalised Gini", normalised_gini, UTILITY_PARTS // 2 + 1, monotone=False
+)
+INFORMATION_GAIN = Utility("information gain", information_gain, UTILITY_PARTS, monotone=False)
 GAIN_OF_RANGE = of_range("information gain", information_gain_of)  # Δ = log2 C, as in papers
 GAIN_AND_RATIO = of_range("gain and ratio", gain_and_ratio)
 

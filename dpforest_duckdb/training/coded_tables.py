@@ -8,7 +8,7 @@ from dpforest_duckdb.engine.base import CodedTable
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Request
-from dpforest_duckdb.training.preliminary import STEPS
+from dpforest_duckdb.training.preliminary import PRELIMINARY_STEPS
 from dpforest_duckdb.training.preliminary.step import in_most_cells
 
 
@@ -50,7 +50,7 @@ def _domains(recipe: Recipe, request: Request) -> list[Domain]:
     public = request.domain
     adaptations = [each.adaptation for each in (recipe, *recipe.adaptation.successors)]
     found = []
-    for step in STEPS:
-        if any(map(step.may_be_asked, adaptations)):
+    for step in PRELIMINARY_STEPS:
+        if any(map(step.may_be_planned, adaptations)):
             found += step.domains(public)
     return [*found, in_most_cells(public, DEFAULT_BINS)]

@@ -298,9 +298,9 @@ def _refuse_other_account(
     engine: Engine, info: TableInfo, account: AnyAccount, *, exact: bool
 ) -> None:
     """Raise `UsageError` for an account that stands in for that of a table."""
-    own = isinstance(account, Account) and account.info.key == info.key
+    is_of_table = isinstance(account, Account) and account.info.key == info.key
     none = isinstance(account, NoAccount) and exact and not _may_have_budget(engine, info)
-    if own or none:
+    if is_of_table or none:
         return
     if any(found.key == info.key for found in engine.tables(info.catalog)):
         raise UsageError("account is for rows in no table: a table has a budget of its own.")

@@ -11,7 +11,7 @@ from dpforest_duckdb.progress import Event, Observer, Phase
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Grown, Request
 from dpforest_duckdb.training.context import RunContext
-from dpforest_duckdb.training.preliminary import STEPS
+from dpforest_duckdb.training.preliminary import PRELIMINARY_STEPS
 from dpforest_duckdb.training.reading import Reader
 from dpforest_duckdb.tree import Tree
 
@@ -32,8 +32,8 @@ class Phases:
         plan = self.recipe.plan(request)
         accountant = Accountant(plan, plan.debit(request.epsilon), request.delta)
         context = RunContext(self.recipe, request, accountant, self.reader.randomness, self.observe)
-        for step in STEPS:
-            if step.asked(context):
+        for step in PRELIMINARY_STEPS:
+            if step.planned(context):
                 self.observe(Event(step.phase))
                 context = step.adapt(self.reader, context)
         return context

@@ -26,7 +26,7 @@ from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import adaptation, find
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto import AUTO, pick
-from dpforest_duckdb.recipes.ours.auto_rules import PURE, signal
+from dpforest_duckdb.recipes.ours.auto_rules import signal, signal_of_two_classes
 from dpforest_duckdb.request import Request
 
 
@@ -84,7 +84,7 @@ SIZES: dict[int, list[tuple[float, Size]]] = {  # by a signal below each limit
     0: [(3 * constants.AMPLE, (5, 1, 0))],
 }
 TWO_CLASSES = {  # these have other limits
-    constants.ENOUGH: PURE * constants.ENOUGH,
+    constants.ENOUGH: signal_of_two_classes(),
     3 * constants.AMPLE: constants.AMPLE,
 }
 STRONG: dict[int, Size] = {DELTA: (5, 2, 64), 0: (5, 1, 8)}

@@ -26,8 +26,8 @@ from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.learners import candidate_bins, informative_tables
 from dpforest_duckdb.learners.candidate_bins import (
     GRID,
+    HALVING_HANDICAP,
     HALVINGS,
-    HANDICAP,
     LARGEST,
     DrawnBins,
     in_windows,
@@ -168,7 +168,9 @@ def test_windows_of_a_grid_of_few_numbers(upper: float) -> None:
 
 def test_handicaps_are_public_and_fit_into_64_bits() -> None:
     options = in_windows(cut(), PUBLIC).options[0]
-    assert options.handicaps(NANO, 3).tolist() == [3 * HANDICAP * n for n in options.halvings]
+    assert options.handicaps(NANO, 3).tolist() == [
+        3 * HALVING_HANDICAP * n for n in options.halvings
+    ]
     assert options.handicaps(1, 10**12).max() <= LARGEST
     assert own_bins(PUBLIC).options[0].handicaps(1, 10**12).tolist() == [0]
 

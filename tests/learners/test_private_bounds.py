@@ -34,7 +34,12 @@ from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners import private_bounds
 from dpforest_duckdb.learners.candidate_bins import GRID, in_windows
 from dpforest_duckdb.learners.private_bins import FINEST
-from dpforest_duckdb.learners.private_bounds import TURNS, Search, clear_window, window_utilities
+from dpforest_duckdb.learners.private_bounds import (
+    BOUNDS_TURNS,
+    Search,
+    bounds_window_utilities,
+    clear_window,
+)
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.gaussian_dp import drawn_cost
@@ -48,7 +53,7 @@ from dpforest_duckdb.recipes.bounds_queries import BOUNDS, window, with_check, w
 from dpforest_duckdb.recipes.ours.greedy_tree import GREEDY_TREE
 from dpforest_duckdb.recipes.plans import half_to_leaves
 from dpforest_duckdb.recipes.recipe import Adaptation
-from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
+from dpforest_duckdb.recipes.row_count_queries import left, preliminary_queries
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits import choose
 from dpforest_duckdb.training.prepare import prepare
@@ -114,7 +119,7 @@ def test_a_row_more_adds_at_most_one_to_the_utility_of_a_window(
     """It takes nothing away from any, so the draw may be that of monotone utilities."""
     more = list(counts)
     more[where % len(counts)] += 1
-    changes = window_utilities(np.array(more), handicap) - window_utilities(
+    changes = bounds_window_utilities(np.array(more), handicap) - bounds_window_utilities(
         np.array(counts), handicap
     )
     assert set(changes.tolist()) <= {0, 1}
@@ -162,11 +167,11 @@ def test_windows_are_drawn_at_their_cost(
 
     def rated(counts: Integers, handicap: int) -> Integers:
         handicaps.append(handicap)
-        return window_utilities(counts, handicap)
+        return bounds_window_utilities(counts, handicap)
 
     monkeypatch.setattr(choose, "exponents", recorded)
     monkeypatch.setattr(Mechanism, "draw", drawn)
-    monkeypatch.setattr(private_bounds, "window_utilities", rated)
+    monkeypatch.setattr(private_bounds, "bounds_window_utilities", rated)
     search = Search.start(numbers((0, 1)))
     cost = NANO if measure == PURE_DP else drawn_cost(NANO)
     search.turn(counted(np.full(9, 0.2), search.bins), cost, measure, 2, randomness.bits)
@@ -179,7 +184,7 @@ def searched(public: Domain, values: np.ndarray, randomness: Randomness) -> Doma
     """The domain after all turns, with as much noise as is allowed at most."""
     search = Search.start(public)
     cost = int(clear_window() * NANO / max(len(values), 1))
-    for _ in range(TURNS):
+    for _ in range(BOUNDS_TURNS):
         if search.open:
             counts = counted(values, search.bins)
             search = search.turn(counts, cost, PURE_DP, 1, randomness.bits)
@@ -270,7 +275,7 @@ def test_whatever_is_asked_of_bounds_fits_into_the_budget(recipe: str, delta: in
         assert whole // 100 // 101 < spent <= whole // 100
         noise = laplace_deviation(check.total, 12 * 5)
         assert check.count_noise(5) == noise, "a row is in the fullest bin of each number"
-        for turn in range(1, TURNS + 1):
+        for turn in range(1, BOUNDS_TURNS + 1):
             further = with_windows(asked, turn, 12, rows, measure)
             if further is None:
                 break
@@ -325,7 +330,7 @@ def test_a_recipe_whose_size_stores_no_classes_can_ask_for_narrower_bounds(
     """The noisy number of rows does not come from the request that the recipe sizes."""
 
     def plan(request: Request) -> Plan:
-        rest = replace(request, epsilon=request.epsilon - count_cost(request))
+        rest = replace(request, epsilon=left(request, PURE_DP))
         own = half_to_leaves(PERMUTE_AND_FLIP.on("Gini"), LAPLACE)(rest)
         return Plan((*preliminary_queries(request), *own.queries))
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.bits import SecureBits
-from dpforest_duckdb.privacy.noise import ExactNoise
+from dpforest_duckdb.privacy.noise import ExactNoise, laplace_deviation
 from dpforest_duckdb.privacy.selection import Exponents, draw_uniformly, exponential_mechanism
-from dpforest_duckdb.recipes.leaf_queries import LABEL, SMOOTH_LABEL
+from dpforest_duckdb.recipes.leaf_queries import LABEL, LEAF_COUNTS, SMOOTH_LABEL
 from dpforest_duckdb.splits.utilities import (
     BALANCE,
     GAIN_AND_RATIO,
@@ -21,7 +21,7 @@ from dpforest_duckdb.splits.utilities import (
     GINI,
     INFORMATION_GAIN,
     MAX_COUNT,
-    STEPS,
+    UTILITY_PARTS,
     WEIGHTED_MAX,
     Utility,
     with_factor_2,
@@ -74,14 +74,14 @@ def test_smaller_sensitivities_do_not_hold() -> None:
 
 def test_a_bounded_utility_stays_in_its_range() -> None:
     pure = np.array([[[1000, 0], [0, 1000]], [[500, 500], [500, 500]]])
-    assert GAIN_OF_RANGE.function(pure).tolist() == [STEPS, 0]
-    assert GAIN_AND_RATIO.function(pure).tolist() == [STEPS, 0]
+    assert GAIN_OF_RANGE.function(pure).tolist() == [UTILITY_PARTS, 0]
+    assert GAIN_AND_RATIO.function(pure).tolist() == [UTILITY_PARTS, 0]
     lopsided = np.array([[[1, 0], [0, 10**6]]])
-    assert 0 <= GAIN_AND_RATIO.function(lopsided)[0] <= STEPS
-    assert GAIN_OF_RANGE.sensitivity == STEPS
+    assert 0 <= GAIN_AND_RATIO.function(lopsided)[0] <= UTILITY_PARTS
+    assert GAIN_OF_RANGE.sensitivity == UTILITY_PARTS
     three = np.array([[[5, 0, 0], [0, 5, 0], [0, 0, 5]]])
-    assert GAIN_OF_RANGE.function(three).tolist() == [STEPS], "log2 3 is its range"
-    assert INFORMATION_GAIN.function(three).tolist() == [round(np.log2(3) * STEPS)]
+    assert GAIN_OF_RANGE.function(three).tolist() == [UTILITY_PARTS], "log2 3 is its range"
+    assert INFORMATION_GAIN.function(three).tolist() == [round(np.log2(3) * UTILITY_PARTS)]
 
 
 def test_one_row_changes_information_gain_by_at_most_one_bit() -> None:
@@ -95,14 +95,14 @@ def test_one_row_changes_information_gain_by_at_most_one_bit() -> None:
         for n in range(6):
             most = int(found[few.sum(axis=(1, 2)) == n].max())
             largest[n] = max(largest[n], most)
-    assert largest[1] == INFORMATION_GAIN.sensitivity == STEPS
-    assert max(most for n, most in largest.items() if n != 1) < 0.92 * STEPS
+    assert largest[1] == INFORMATION_GAIN.sensitivity == UTILITY_PARTS
+    assert max(most for n, most in largest.items() if n != 1) < 0.92 * UTILITY_PARTS
     # more classes or branches than rows do not matter: those without a row add nothing
     spread_out = np.eye(6, dtype=np.int64)[None]
     for n in range(6):
         apart = spread_out.copy()
         apart[:, range(n, 6), range(n, 6)] = 0
-        assert abs(changes(INFORMATION_GAIN, apart)).max() <= STEPS
+        assert abs(changes(INFORMATION_GAIN, apart)).max() <= UTILITY_PARTS
     for n in (6, 10, 100, 10**6):
         p = 1 / (n + 1)
         h = -p * np.log2(p) - (1 - p) * np.log2(1 - p)
@@ -144,6 +144,11 @@ def test_labels_by_permute_and_flip_are_monotone_and_scaled_by_rows_per_unit() -
         assert fits(labels([5, 3], 0.5, k), np.array([1 - small, small]))
     halved = np.exp(-0.5 * 2 / 2) / 2
     assert not fits(labels([5, 3], 0.5), np.array([1 - halved, halved])), "no factor 2"
+
+
+def test_labels_have_no_noise_as_counts_do() -> None:
+    assert np.isnan([leaf.deviation(NANO, 3) for leaf in (LABEL, SMOOTH_LABEL)]).all()
+    assert LEAF_COUNTS.deviation(NANO, 3) == laplace_deviation(NANO, 3)
 
 
 def test_labels_by_smooth_sensitivity_lose_more_than_they_claim() -> None:

@@ -31,7 +31,7 @@ from dpforest_duckdb.request import Level
 from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.utilities import (
     NORMALISED_GINI,
-    STEPS,
+    UTILITY_PARTS,
     published_gini,
     within_branches,
 )
@@ -255,8 +255,8 @@ def test_normalised_gini_changes_by_half_at_most() -> None:
         abs(NORMALISED_GINI.function(counts + row.reshape(2, 2)) - before)
         for row in np.eye(4, dtype=np.int64)
     ]
-    assert np.max(changes) == STEPS // 2
-    assert NORMALISED_GINI.sensitivity == STEPS // 2 + 1, "one for rounding"
+    assert np.max(changes) == UTILITY_PARTS // 2
+    assert NORMALISED_GINI.sensitivity == UTILITY_PARTS // 2 + 1, "one for rounding"
     assert not NORMALISED_GINI.monotone
 
 

@@ -25,7 +25,7 @@ from dpforest_duckdb.splits.choose import (
     distinct_roots,
     weighted_split,
 )
-from dpforest_duckdb.splits.utilities import STEPS
+from dpforest_duckdb.splits.utilities import UTILITY_PARTS
 
 
 @pytest.mark.parametrize("rows_per_unit", [1, 3])
@@ -74,7 +74,7 @@ def test_the_gain_of_an_entry_is_drawn_by_the_form_for_changes_in_both_direction
 
     monkeypatch.setattr(specialisation, "exponents", weights)
     trained(find(name), rows_per_unit=3, depth=2)
-    assert given == {(3 * STEPS, False)}
+    assert given == {(3 * UTILITY_PARTS, False)}
 
 
 def test_the_level_loop_needs_a_chooser_and_learners_without_it_need_none() -> None:

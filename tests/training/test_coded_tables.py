@@ -19,7 +19,7 @@ from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.recipes import RECIPES
 from dpforest_duckdb.recipes.adaptation import DENSE, plans
 from dpforest_duckdb.training import phases
-from dpforest_duckdb.training.preliminary import STEPS
+from dpforest_duckdb.training.preliminary import PRELIMINARY_STEPS
 from dpforest_duckdb.training.preliminary.median_bins import MEDIAN_BINS
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.reading import Reader
@@ -40,7 +40,7 @@ def numbers(classes: int, **own: Any) -> Domain:
 
 
 @pytest.mark.parametrize(
-    ("recipe", "domain", "asked"),
+    ("recipe", "domain", "planned"),
     [
         ("log-odds", numbers(3), {0, 1, 2, 4}),
         ("log-odds", numbers(3, bins=5), {0, 2, 4}),
@@ -51,7 +51,7 @@ def numbers(classes: int, **own: Any) -> Domain:
 @pytest.mark.filterwarnings("ignore::dpforest_duckdb.errors.NotPrivateWarning")
 def test_a_step_codes_no_more_than_it_says(
     con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
-    recipe: str, domain: Domain, asked: set[int],
+    recipe: str, domain: Domain, planned: set[int],
 ) -> None:  # fmt: skip
     """Neither more often, nor in more cells; every one of these tables is in the bound."""
     # the text alone gives the class, so few attributes are used
@@ -76,19 +76,21 @@ def test_a_step_codes_no_more_than_it_says(
     def marked(number: int) -> Any:
         def adapt(reader: Reader, context: Any) -> Any:
             coded[number] = []
-            return STEPS[number].adapt(reader, context)
+            return PRELIMINARY_STEPS[number].adapt(reader, context)
 
-        return replace(STEPS[number], adapt=adapt)
+        return replace(PRELIMINARY_STEPS[number], adapt=adapt)
 
     monkeypatch.setattr(Reader, "encoded", noted)
-    monkeypatch.setattr(phases, "STEPS", tuple(map(marked, range(len(STEPS)))))
+    monkeypatch.setattr(
+        phases, "PRELIMINARY_STEPS", tuple(map(marked, range(len(PRELIMINARY_STEPS))))
+    )
     run.execute()
     *_, grown = coded.values()
     grown.pop()
-    assert set(coded) == asked
+    assert set(coded) == planned
     bound = [table.domain for table in run.tables]
     for number, domains in coded.items():
-        said = STEPS[number].domains(run.request.domain)
+        said = PRELIMINARY_STEPS[number].domains(run.request.domain)
         assert 0 < len(domains) <= len(said)
         for at, most in zip(domains, said, strict=False):
             cells = {a.name: a.cells for a in most.attributes}
@@ -104,5 +106,5 @@ def test_recipes_that_cut_at_medians_have_room_for_them(delta: int) -> None:
         if any(plan.query(MEDIANS) for plan in plans(recipe, request, DENSE)):
             cutting.add(recipe.name)
             every = (recipe, *recipe.adaptation.successors)
-            assert any(MEDIAN_BINS.may_be_asked(each.adaptation) for each in every)
+            assert any(MEDIAN_BINS.may_be_planned(each.adaptation) for each in every)
     assert cutting == {"auto", "boosted", "tree-beside-sums"}

@@ -20,7 +20,7 @@ _WORD, _NODE_CLASS = 10, 6  # bytes of a value of 8 and of 4, at most: blocks ar
 GROUPS, SUM = 2**22, 2**15
 KEPT_TABLES = 8  # coded tables that runs may share: more than one run needs at a time
 _BASE = 2**25  # bytes of memory that are not for rows
-_MERGED = 2**22  # bytes: times threads and bytes to sort, at most the square of the memory
+_MERGED = 2**22  # a sort of B bytes on T threads fits if T * B * _MERGED <= memory**2
 _SORTED = 2  # the most times that a sort holds its rows
 _UNIT, _TEXT = 20, 80  # bytes of a privacy unit, and of a text of 64 bytes as one, at most
 
@@ -68,7 +68,8 @@ def _making(table: CodedTable, unit: ColumnType | None) -> int:
     words, sorted_, held = _words(table), 0, 0
     if unit is not None:
         held = _TEXT if unit.long else _UNIT
-        # codes and class are kept, and sorted by after the unit and a hash
+        # a sorted row holds codes and class twice (as payload and as the last sort keys), the unit
+        # and a hash
         sorted_ += 2 * (words + _WORD) + held + _WORD
     if table.by_tree:
         sorted_ += table.rows * (words + 2 * _NODE_CLASS) + held

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.engine.sources.query_reads import is_read
-from dpforest_duckdb.engine.tables.engine import DuckDBEngine, ways_to_write
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine, spellings_of
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.ledger.note import has_note
 from dpforest_duckdb.scoring.dialects.base import split_name
@@ -48,7 +48,7 @@ def refuse_taken(engine: DuckDBEngine, table: str, into: str, *, replace: bool) 
         scored = [fold(schema) if fold(schema) in (fold(present), "main") else "", *scored]
     query = f"SELECT * FROM {engine.dialect.ident(*split_name(table))}"
     rows = engine.call(lambda: engine.connection.sql(query))
-    if scored in ways_to_write(engine.catalog, found_schema, found_name) or is_read(
+    if scored in spellings_of(engine.catalog, found_schema, found_name) or is_read(
         engine, rows, (engine.catalog, found_schema, found_name)
     ):
         raise DpforestError(f'"{into}" may be the table that is scored: choose another --into.')

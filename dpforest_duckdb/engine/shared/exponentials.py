@@ -67,8 +67,8 @@ class Shares:
             smaller, likely = ident("smaller"), ident("likely")
             powers = [Column(exponential(f"abs({score})"), smaller)]
             powers.append(Column(Sql(f"{score} > 0"), likely))
-            own = f"CASE WHEN {likely} THEN {ONE}e0 ELSE {smaller} END"
-            return Shares([powers], {1: _part(own, f"{ONE}e0 + {smaller}", whole)})
+            power = f"CASE WHEN {likely} THEN {ONE}e0 ELSE {smaller} END"
+            return Shares([powers], {1: _part(power, f"{ONE}e0 + {smaller}", whole)})
         highest = Column(Sql(f"greatest({', '.join(scores)})"), ident("highest"))
         powers = [
             Column(exponential(f"{highest.name} - {score}"), ident(f"power{label}"))
@@ -79,5 +79,5 @@ class Shares:
         return Shares([[highest], powers, [total]], shares)
 
 
-def _part(own: str, total: str, whole: int) -> Sql:
-    return Sql(f"floor({whole}e0 * {own} / ({total}))")
+def _part(power: str, total: str, whole: int) -> Sql:
+    return Sql(f"floor({whole}e0 * {power} / ({total}))")

@@ -47,9 +47,9 @@ class SparkFiles(SparkEngine):
         self._path = path
         self.name = plain_name(path)
         try:
-            with own_steps(self.steps) as own:
-                frame = own.call(lambda: self._read(own.session))
-                found = own.call(frame.inputFiles)
+            with own_steps(self.steps) as temporary:
+                frame = temporary.call(lambda: self._read(temporary.session))
+                found = temporary.call(frame.inputFiles)
         except DpforestError:
             raise DpforestError(
                 f"Spark reads no Parquet files at {path}: check the path."
@@ -74,8 +74,8 @@ class SparkFiles(SparkEngine):
                 "it once."
             )
         self._empty = _without_values(self.files)
-        with own_steps(self.steps) as own:
-            self._fields: list[Any] = own.call(lambda: self._described(own.session))
+        with own_steps(self.steps) as temporary:
+            self._fields: list[Any] = temporary.call(lambda: self._described(temporary.session))
 
     def _described(self, session: Session) -> list[Any]:
         """The columns, as Spark describes them in a file in which they have values."""

@@ -51,9 +51,9 @@ class SparkOutcomes:
         """The counts by class, prediction and probability, or its bin between `edges`."""
         dialect, table = self._steps.dialect, self._table
         prefix = free_prefix(table.columns)
-        asked = compared(self._forest, self._labels, table, unit, dialect, prefix)
+        comparison = compared(self._forest, self._labels, table, unit, dialect, prefix)
         keep = [self._labels.name]
-        if unit and asked["unit"]:
+        if unit and comparison["unit"]:
             keep.append(unit.column)
         source = Scored(self._view, table.columns)
         scored = score_sql(self._forest, source, prefix=prefix, dialect=dialect, keep=keep)
@@ -61,6 +61,8 @@ class SparkOutcomes:
             "spark/evaluate",
             scored=Sql(scored.rstrip()),
             edges=[Sql(str(edge)) for edge in edges],
-            **asked,
+            **comparison,
         )
-        return self._steps.rows(sql, {"salt": salt} if asked["unit"] else None, step="evaluate")
+        return self._steps.rows(
+            sql, {"salt": salt} if comparison["unit"] else None, step="evaluate"
+        )

@@ -186,11 +186,11 @@ class Steps:
 def own_steps(steps: Steps) -> Iterator[Steps]:
     """Steps in a session of its own (see `own_session`), which ends at the end."""
     session: Any = steps.call(lambda: own_session(steps.session))
-    own = Steps(session, steps.trace)
+    temporary = Steps(session, steps.trace)
     try:
-        yield own
+        yield temporary
     finally:
-        own.close()
+        temporary.close()
         if is_remote(session):  # an open one calls the server when Python ends, for minutes
             with contextlib.suppress(Exception):
                 session.client.close()

@@ -84,7 +84,7 @@ class DuckDBEngine(Statements):
         rows = [row for row in found if row[5] != "session"]
         ((home, path, search, *_),) = (row for row in found if row[5] == "session")
         wanted = [fold(part) for part in parts]
-        matches = [row for row in rows if wanted in ways_to_write(row[0], row[1], row[2])]
+        matches = [row for row in rows if wanted in spellings_of(row[0], row[1], row[2])]
         if len(parts) == 1 and "," not in search:  # else a query may mean one of any schema
             matches = [r for r in matches if r[3] or (r[0] == home and r[1] in (path, "main"))]
         if any(row[3] for row in matches) and len(matches) > 1:
@@ -357,8 +357,8 @@ def _table_info(
     return TableInfo(*key, types, comment or "", computed)
 
 
-def ways_to_write(catalog: str, schema: str, table: str) -> list[list[str]]:
-    """The ways to write a table's name, in lower case; `catalog.table` means its main schema."""
+def spellings_of(catalog: str, schema: str, table: str) -> list[list[str]]:
+    """The spellings of a table's name, in lower case; `catalog.table` means its main schema."""
     full = [fold(name) for name in (catalog, schema, table)]
     short = [[full[0], full[2]]] if full[1] == "main" else []
     return [full, full[1:], full[2:], *short]

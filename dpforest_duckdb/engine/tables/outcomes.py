@@ -66,9 +66,9 @@ class DuckDBOutcomes:
         """The counts by class, prediction and probability, or its bin between `edges`."""
         dialect, table = self._statements.dialect, self._table
         prefix = free_prefix(table.columns)
-        asked = compared(self._forest, self._labels, table, unit, dialect, prefix)
+        comparison = compared(self._forest, self._labels, table, unit, dialect, prefix)
         read = [*(a.column for a in self._forest.used.values()), self._labels.name]
-        if unit and asked["unit"]:
+        if unit and comparison["unit"]:
             read.append(unit.column)
         source = Scored(self._statements.rows_of(table, self._spelt(read)), table.columns)
         scored = score_sql(self._forest, source, prefix=prefix, fast=True)
@@ -76,9 +76,9 @@ class DuckDBOutcomes:
             "evaluate",
             scored=Sql(scored.rstrip()),
             edges=[Sql(str(edge)) for edge in edges],
-            **asked,
+            **comparison,
         )
-        needed = salt if asked["unit"] else None  # DuckDB refuses a parameter that is not used
+        needed = salt if comparison["unit"] else None  # DuckDB refuses a parameter that is not used
         return self._statements.arrays(sql, needed, step="evaluate", on=self._cursor)
 
     def _spelt(self, columns: list[str]) -> list[str]:

@@ -23,18 +23,17 @@ from dpforest_duckdb.request import Learner, Request
 from dpforest_duckdb.splits import positions
 
 LEAST_PART = Fraction(1, 1000)  # of a budget, for a choice
-# boosting of two classes without a δ starts at PURE · ENOUGH, its random trees with a δ pay there,
-# and so do private medians
-PURE = 3
-LATE = 3  # the start is LATE times higher if most attributes are not numeric
-FINER = 10  # times AMPLE: the signal times `mixed` for the finest bins, and for more trees
+FACTOR_OF_TWO = 3  # times ENOUGH: the signal that two classes need, see `signal_of_two_classes`
+LATE = 3  # times the signal from which boosting starts: if most attributes are not numeric
+FINER = 10  # times AMPLE: the signal for the finest bins, and without a δ for more trees
 FEWEST, MOST = 4, 32  # bins; joint tables may have fewer
 MOST_RATED = 2**12  # trees times classes whose sums rows rate: more make a statement too large
-# with at least so many classes, class means are tried before tables of a few attributes, and more
-# classes do not make boosting with a δ start later
+# From so many classes on, class means may be better than tables of a few attributes.
+# With a δ, the signal from which boosting starts grows with the classes only up to so many.
 MANY_CLASSES = 6
-# of the rows outside the most frequent class: if one attribute leaves fewer of them unexplained,
-# its table is better than boosting, whose steps have a limit, and than a tree beside many tables
+# Of the rows outside the most frequent class. If one attribute alone classifies fewer of them
+# wrongly, its table is better than boosting, whose steps have a limit, and better than a tree
+# beside many tables.
 LITTLE = 0.05
 
 
@@ -59,22 +58,33 @@ def signal(request: Request) -> float:
     return request.rows / noise / math.sqrt(classes_in(request))
 
 
+def signal_of_two_classes() -> int:
+    """The signal from which two classes get more: FACTOR_OF_TWO · ENOUGH.
+
+    Without a δ boosting starts there, and so do private medians beside a greedy tree, which also
+    serve several classes. With a δ boosting has a second sweep from there on.
+    """
+    return FACTOR_OF_TWO * constants.ENOUGH
+
+
 def boosting_pays(request: Request) -> bool:
     """Whether the sums that boosting needs are well above their noise.
 
     With a δ, `auto` picks boosting from a signal of CLEAR · classes on, at most MANY_CLASSES of
-    them. Without one and with two classes, the signal must be PURE · ENOUGH. If most attributes are
-    not numeric, it must be LATE times larger: only for numbers are there private medians and class
-    means. Without a δ and with several classes, boosting pays where random trees do.
+    them. Without one and with two classes, it does from `signal_of_two_classes` on. If most
+    attributes are not numeric, the signal must be LATE times larger: only for numbers are there
+    private medians and class means. Without a δ and with several classes, boosting pays where
+    random trees do.
 
-    Without a δ and with two classes, the signal times how `mixed` these are must be PURE · ENOUGH
-    too. If one class is rare, gradients vary less, and log-odds of a few attributes are better.
+    Without a δ and with two classes, the signal times how `mixed` these are must reach
+    `signal_of_two_classes` too. If one class is rare, gradients vary less, and log-odds of a few
+    attributes are better.
     """
     clear = signal(request)
     if request.squared_mu:
         needed = constants.CLEAR * min(classes_in(request), MANY_CLASSES)
     elif classes_in(request) == 2:
-        needed = PURE * constants.ENOUGH
+        needed = signal_of_two_classes()
         if clear * mixed(request) < needed:
             return False
     else:
@@ -137,7 +147,12 @@ def leaves(request: Request) -> float:
     also multiplied by how `mixed` the classes are.
     """
     rows = strength(request) * mixed(request)
-    return rows / math.pow(classes_in(request), 1.5) / constants.ENOUGH
+    return float(filled_leaves(rows / math.pow(classes_in(request), 1.5)))
+
+
+def filled_leaves(strength: float | Fraction) -> float | Fraction:
+    """How many leaves of a greedy tree a strength fills: each needs ENOUGH of it."""
+    return strength / constants.ENOUGH
 
 
 def depth_for(leaves: float | Fraction, most: int) -> int:
@@ -218,10 +233,10 @@ def means_pay(request: Request) -> bool:
     """Whether the class means of all attributes have little noise, by a careful number of rows, but
     their tables would have too much.
 
-    For MANY_CLASSES or more, and mostly numeric attributes: with fewer classes tables of the
-    strongest attributes, in bins that suit them, are better. Not if an attribute has many
-    categories in no order, nor if it would cost too much to ask whether one attribute suffices.
-    CAUTION is taken off the rows once more.
+    False for fewer than MANY_CLASSES classes, or if most attributes are not numeric: then tables of
+    the strongest attributes, in bins that suit them, are better. False if an attribute has many
+    categories in no order, if it costs too much to ask whether one attribute suffices, or if
+    `all_trees_wanted` is false. CAUTION is taken off the rows once more.
     """
     attributes = request.domain.attributes
     if classes_in(request) < MANY_CLASSES or not mostly_numeric(request):

@@ -19,7 +19,6 @@ from dpforest_duckdb.postprocess.pipeline import as_grown
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, share
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto_rules import (
-    PURE,
     classes_in,
     depth_for,
     finer_bins_pay,
@@ -28,6 +27,7 @@ from dpforest_duckdb.recipes.ours.auto_rules import (
     noise_of_products,
     signal,
     signal_is_strong,
+    signal_of_two_classes,
 )
 from dpforest_duckdb.recipes.plans import medians
 from dpforest_duckdb.recipes.recipe import Adaptation, own_recipe
@@ -46,10 +46,12 @@ FEW_TREES, FEW_TREES_OF_SEVERAL = 35, 20
 def plan(request: Request) -> Plan:
     """Sweeps and random trees by the signal; sweeps start at class means that are clear.
 
-    With a δ: one sweep and a quarter of the trees; with a stronger signal two sweeps and all trees,
-    and more turns of bins. Without a δ there are fewer queries, because ε is divided by their
-    number: one sweep, or two with several classes, whose steps are shorter. With a strong signal
-    there are an eighth of the trees besides, or a quarter.
+    With a δ, a weak signal allows one sweep and a quarter of the trees. A stronger one allows two
+    sweeps, all trees, and more turns of bins.
+
+    Without a δ there are fewer queries, because ε is divided by their number. Two classes have one
+    sweep, several have two, because their steps are shorter. A strong signal adds an eighth of the
+    trees, the strongest a quarter.
     """
     two = classes_in(request) == 2
     pay, finer = _random_trees_pay(request), finer_bins_pay(request)
@@ -79,10 +81,10 @@ def _random_trees_pay(request: Request) -> bool:
     """Whether random trees of boosting are worth half of the budget.
 
     With a δ, rows count in proportion to how `mixed` the classes are: if some are rare, gradients
-    vary less. Two classes then need PURE times the signal of several.
+    vary less. Several classes then need a signal of ENOUGH, two classes a larger one.
     """
     if request.squared_mu:
-        needed = constants.ENOUGH * (PURE if classes_in(request) == 2 else 1)
+        needed = signal_of_two_classes() if classes_in(request) == 2 else constants.ENOUGH
         return signal(request) * mixed(request) >= needed
     return signal_is_strong(request)
 

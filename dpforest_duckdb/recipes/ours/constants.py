@@ -11,26 +11,39 @@ noise of a sweep of boosting and by √classes.
 
 from __future__ import annotations
 
-CAUTION = 0.75  # standard deviations below the noisy n; too large a forest loses more
-# with t = TABLES · strength / √classes: √t / 2 attributes get a table, or t^(2/3) / 4 if that is
-# fewer, or all if that is all but one, or with two classes half of them, and numeric ones have
-# t / attributes bins; fewer attributes if classes are rare, or if one leaves little unexplained
+# Standard deviations of its noise that are taken off the noisy n: a forest that is too large for
+# the rows loses more than one that is too small.
+CAUTION = 0.75
+
+# How many attributes get a table. Let t = TABLES · strength / √classes. The number K is the smaller
+# of √t / 2 and t^(2/3) / 4. All get one if that leaves out one at most, or with two classes half of
+# them. K is smaller if some classes are rare, or if one attribute leaves little unexplained.
+# Numeric attributes get t / K bins.
 TABLES = 0.18
-# percent of a budget for the choice of attributes, a quarter less with three classes or more; the
-# rest is for their tables
+
+# Percent of a budget for the choice of attributes; the rest is for their tables. With three classes
+# or more, the choice gets a quarter less.
 CHOICE = 40
+
 CHECK = 10  # percent of ε for a histogram of two sums, and for a choice of models by few rows
-# the strength of a leaf of a greedy tree, and with a δ the signal for a second sweep of boosting,
-# three times that with two classes; without a δ, boosting of two classes starts at three times
-# ENOUGH, where private medians pay too
+
+# Each leaf of a greedy tree needs this strength.
+# With a δ, boosting of several classes has a second sweep from this signal on.
+# `auto_rules.signal_of_two_classes` is three times this signal. With a δ, boosting of two classes
+# has a second sweep from there on. Without one, it starts there. Private medians beside a greedy
+# tree start there too.
 ENOUGH = 100
-# the strength from which rows choose a model, and with a δ the signal for finer bins; without one
-# random trees of boosting start at AMPLE, or with several classes at three times AMPLE, where
-# boosting of several classes starts too
+
+# From this strength on, rows choose a model, and a choice costs less than CHECK percent.
+# With a δ, boosting has finer bins from this signal on.
+# Without one, boosting of two classes has random trees from this signal on. Boosting of several
+# classes starts, with random trees, at three times this signal.
 AMPLE = 1000
-# times the classes, at most six: the signal from which boosting starts with a δ, if most attributes
-# are numeric; three times that otherwise
+
+# With a δ, boosting starts at a signal of CLEAR · classes, of which at most six count. If most
+# attributes are not numeric, it starts at three times that signal.
 CLEAR = 19
+
 CLEAN = 0.12  # the most noise in a joint figure, in parts of the rows of a class, or of all rows
 ROOT_NOISE = 1.2  # the most noise in a sum of log-odds below a root
 LEAST_ROWS = 300  # the least n assumed when it is decided whether few rows get any tables

@@ -15,8 +15,7 @@ from dpforest_duckdb.postprocess.voting import vote_by_shares
 from dpforest_duckdb.privacy.noise import noise_scale
 from dpforest_duckdb.privacy.plan import LAPLACE, Plan
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
-from dpforest_duckdb.recipes.ours import constants
-from dpforest_duckdb.recipes.ours.auto_rules import depth_for
+from dpforest_duckdb.recipes.ours.auto_rules import depth_for, filled_leaves
 from dpforest_duckdb.recipes.plans import half_to_leaves
 from dpforest_duckdb.recipes.recipe import Adaptation, own_recipe
 from dpforest_duckdb.recipes.row_count_queries import rows_share
@@ -30,7 +29,7 @@ def adapt(histogram: Integers, request: Request) -> Request:
     """The depth at which leaves still hold ENOUGH / ε rows, from noisy class counts."""
     rows = max(int(histogram.sum()), 1)
     noise = noise_scale(request.epsilon, request.rows_per_unit) * request.trees
-    depth = depth_for(rows / noise / constants.ENOUGH, request.depth)
+    depth = depth_for(filled_leaves(rows / noise), request.depth)
     return replace(request, depth=depth, rows=rows)
 
 

@@ -34,15 +34,15 @@ COARSEST = 2  # bins: the least of joint tables
 def releases_all_tables(request: Request) -> bool:
     """Whether the recipe is one of joint tables: all tables are released together.
 
-    Never if fewer trees are requested than there are attributes. The request should have a careful
-    number of rows.
+    False unless `all_trees_wanted`. The request should have a careful number of rows.
     """
     return all_trees_wanted(request) and joint_tables_fit(request)
 
 
 def releases_no_table(request: Request) -> bool:
-    """Whether there are too few rows for the table of any attribute. Never if fewer trees are
-    requested than there are attributes.
+    """Whether there are too few rows for the table of any attribute.
+
+    False unless `all_trees_wanted`.
     """
     return all_trees_wanted(request) and out_of_reach(request)
 
@@ -50,8 +50,8 @@ def releases_no_table(request: Request) -> bool:
 def sums_use_all(request: Request) -> bool:
     """Whether `log-odds` would use the table of every attribute, and joint tables show all of them.
 
-    Not if there is a number of more than MOST / 2 values. Never if fewer trees are requested than
-    there are attributes. The request should have a careful number of rows.
+    False if a numeric attribute has more than MOST / 2 values, or if `all_trees_wanted` is false.
+    The request should have a careful number of rows.
     """
     attributes = request.domain.attributes
     if not all_trees_wanted(request) or not all(_shown(each, MOST // 2) for each in attributes):
@@ -76,11 +76,11 @@ def joint_tables_fit(request: Request) -> bool:
 
     Such a table shows an attribute unless it is numeric with more values than the bins that joint
     noise allows. If there are few figures, it may have up to MOST / 2 values. With two classes most
-    attributes must be shown. With more classes all must be, because `log-odds` draws a number
-    together with its bins. If joint noise is too much for any bins, tables fit only if all
-    attributes are shown and say much more than those of the few that would be chosen.
+    attributes must be shown. With more classes all must be, because `log-odds` draws a numeric
+    attribute together with its bins. If joint noise is too much for any bins, all attributes must
+    be shown, and their tables must say much more than those of the few that would be chosen.
 
-    Not if sums are to be fitted, unless the tables of all attributes together have less noise than
+    If sums are to be fitted, the tables of all attributes together must also have less noise than
     those of the few.
     """
     attributes, bins = len(request.domain.attributes), joint_bins(request)
@@ -101,7 +101,9 @@ def _shown_together(request: Request) -> int:
 
 
 def _shown(attribute: Attribute, values: int) -> bool:
-    """Whether it is no number, or has at most so many values, or a bin for each in any case."""
+    """Whether the attribute is not numeric, has at most so many values, or has no more of them than
+    bins in any case.
+    """
     most = attribute.recut(MOST).proper
     return attribute.kind != "numeric" or most <= max(values, attribute.recut(COARSEST).proper)
 

@@ -13,6 +13,7 @@ from fractions import Fraction
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners.informative_tables import informative_tables
 from dpforest_duckdb.postprocess.log_odds import CUTS, log_odds, sums_cut
+from dpforest_duckdb.privacy.measure import PURE_DP
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, counting, evenly, share
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import constants
@@ -29,7 +30,7 @@ from dpforest_duckdb.recipes.ours.auto_rules import (
     with_histogram,
 )
 from dpforest_duckdb.recipes.recipe import Adaptation, recipe_of_tables
-from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
+from dpforest_duckdb.recipes.row_count_queries import left, preliminary_queries
 from dpforest_duckdb.request import Grown, Request
 from dpforest_duckdb.tree import Tree
 
@@ -39,7 +40,7 @@ RANKED, FADING = 4, Fraction(7, 10)
 
 def plan(request: Request) -> Plan:
     """A noisy number of rows, the attributes, their tables, and what their sums are checked by."""
-    rest = request.epsilon - count_cost(request)
+    rest = left(request, PURE_DP)
     checks = _checks(request, rest)
     tables = rest - sum(query.total for query in checks)
     return Plan((*preliminary_queries(request), *drawn_tables(request, tables), *checks))
@@ -126,7 +127,7 @@ LOG_ODDS = recipe_of_tables(
         adapt,
         keeps_size=True,
         private_bounds=True,
-        asks_strongest=True,
+        queries_strongest=True,
         draws_bins=True,
     ),
     finish=finish,

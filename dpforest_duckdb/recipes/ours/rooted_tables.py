@@ -16,11 +16,12 @@ import numpy as np
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners import rooted_tables as learner
 from dpforest_duckdb.postprocess.pipeline import as_grown
+from dpforest_duckdb.privacy.measure import PURE_DP
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.recipes.ours import auto_rules, constants, joint_tables
 from dpforest_duckdb.recipes.recipe import Adaptation, recipe_of_tables
-from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
+from dpforest_duckdb.recipes.row_count_queries import left, preliminary_queries
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.table_codes import deviations
 
@@ -75,7 +76,7 @@ def plan(request: Request) -> Plan:
     _, drawn = roots(request)
     model = int(request.epsilon * auto_rules.choice_part(request))
     root = model // 2  # two roots cost as much as a choice among models
-    tables = request.epsilon - count_cost(request) - drawn * root - model
+    tables = left(request, PURE_DP) - drawn * root - model
     draws = PlannedQuery("root", PERMUTE_AND_FLIP.on("max count"), (root,) * drawn)
     return Plan(
         (

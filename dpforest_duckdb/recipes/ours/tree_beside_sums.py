@@ -13,18 +13,19 @@ from dataclasses import replace
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners.tree_beside_sums import TREE_BESIDE_SUMS as LEARNER
 from dpforest_duckdb.postprocess.pipeline import as_grown
+from dpforest_duckdb.privacy.measure import PURE_DP
 from dpforest_duckdb.privacy.noise import noise_scale
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, counting, evenly, share
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
-from dpforest_duckdb.recipes.ours import auto_rules, constants, log_odds
+from dpforest_duckdb.recipes.ours import auto_rules, log_odds
 from dpforest_duckdb.recipes.plans import medians
 from dpforest_duckdb.recipes.recipe import Adaptation, as_many_as_attributes, own_recipe
-from dpforest_duckdb.recipes.row_count_queries import count_cost, preliminary_queries
+from dpforest_duckdb.recipes.row_count_queries import left, preliminary_queries
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import by_utility
 from dpforest_duckdb.splits.utilities import GINI
 
-TURNS = 5  # of private medians: 32 bins, the most of an attribute
+MEDIAN_TURNS = 5  # of private medians: 32 bins, the most of an attribute
 
 
 def _budgets(request: Request) -> tuple[tuple[PlannedQuery, ...], int, int, int]:
@@ -32,9 +33,9 @@ def _budgets(request: Request) -> tuple[tuple[PlannedQuery, ...], int, int, int]
     sums, in nano-ε.
     """
     bins: tuple[PlannedQuery, ...] = ()
-    rest = request.epsilon - count_cost(request)
+    rest = left(request, PURE_DP)
     if medians_pay(request):
-        bins, rest = medians(request, rest, TURNS)
+        bins, rest = medians(request, rest, MEDIAN_TURNS)
     choice = int(rest * auto_rules.choice_part(request))
     tree = _tree_percent(request)
     grown, sums = share(rest - choice, (tree, 100 - tree))
@@ -44,10 +45,10 @@ def _budgets(request: Request) -> tuple[tuple[PlannedQuery, ...], int, int, int]
 def medians_pay(request: Request) -> bool:
     """Whether `tree-beside-sums` cuts numeric attributes at private medians.
 
-    It does if the signal without a δ is at least PURE · ENOUGH. From there on `auto` picks boosting
-    for two classes and mostly numeric attributes. A δ does not count, because sums use none.
+    It does from the signal on from which `auto` picks boosting for two classes and mostly numeric
+    attributes. A δ does not count, because sums use none.
     """
-    return auto_rules.signal(replace(request, delta=0)) >= auto_rules.PURE * constants.ENOUGH
+    return auto_rules.signal(replace(request, delta=0)) >= auto_rules.signal_of_two_classes()
 
 
 def _tree_percent(request: Request) -> int:
@@ -90,7 +91,7 @@ def adapt(histogram: Integers, request: Request) -> Request:
         sized,
         epsilon=request.epsilon,
         rows=seen.rows,
-        depth=auto_rules.depth_for(seen.rows / scale / constants.ENOUGH, request.depth),
+        depth=auto_rules.depth_for(auto_rules.filled_leaves(seen.rows / scale), request.depth),
         domain=request.domain if bins else request.domain.recut(auto_rules.MOST),
     )
 

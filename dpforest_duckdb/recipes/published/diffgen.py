@@ -35,7 +35,7 @@ IG, MAX = GAIN_OF_RANGE, with_factor_2(MAX_COUNT)
 
 
 def plan(request: Request) -> Plan:
-    """As much for the leaves as for all draws, which have equal parts."""
+    """Half of the budget for all draws, in equal parts; half for the leaves."""
     numeric = sum(a.kind == "numeric" for a in request.domain.attributes)
     splits = [2 if numeric else 1] * request.depth
     splits[0] += numeric

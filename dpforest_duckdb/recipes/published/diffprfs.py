@@ -29,7 +29,7 @@ from dpforest_duckdb.splits.utilities import (
 
 
 def choose(utility: Utility) -> Chooser:
-    """A point of each numeric attribute of √m, by width, then one of these attributes."""
+    """Draw √m attributes, a point of each numeric one of them by width, then one of the √m."""
     return among(by_points(utility, utility, by_width=True))
 
 

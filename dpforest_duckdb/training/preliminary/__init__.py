@@ -8,4 +8,4 @@ from dpforest_duckdb.training.preliminary.narrower_bounds import NARROWER_BOUNDS
 from dpforest_duckdb.training.preliminary.row_counts import ROW_COUNTS
 from dpforest_duckdb.training.preliminary.strongest_attribute import STRONGEST_ATTRIBUTE
 
-STEPS = (ROW_COUNTS, NARROWER_BOUNDS, STRONGEST_ATTRIBUTE, MEDIAN_BINS, DRAWN_BINS)
+PRELIMINARY_STEPS = (ROW_COUNTS, NARROWER_BOUNDS, STRONGEST_ATTRIBUTE, MEDIAN_BINS, DRAWN_BINS)

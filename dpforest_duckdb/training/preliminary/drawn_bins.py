@@ -33,8 +33,8 @@ def _domains(public: Domain) -> list[Domain]:
 
 DRAWN_BINS = Step(
     Phase.CHOOSE_BINS,
-    asked=lambda context: context.recipe.draws_bins_for(context.request),
+    planned=lambda context: context.recipe.draws_bins_for(context.request),
     adapt=_adapt,
-    may_be_asked=lambda adaptation: adaptation.draws_bins,
+    may_be_planned=lambda adaptation: adaptation.draws_bins,
     domains=_domains,
 )

@@ -14,7 +14,7 @@ from dpforest_duckdb.learners.private_bins import (
 )
 from dpforest_duckdb.progress import Phase
 from dpforest_duckdb.training.context import RunContext
-from dpforest_duckdb.training.preliminary.step import Step, asks, in_most_cells
+from dpforest_duckdb.training.preliminary.step import Step, has_query, in_most_cells
 from dpforest_duckdb.training.reading import Reader
 
 
@@ -33,8 +33,8 @@ def _domains(public: Domain) -> list[Domain]:
 
 MEDIAN_BINS = Step(
     Phase.CHOOSE_BINS,
-    asked=asks(MEDIANS),
+    planned=has_query(MEDIANS),
     adapt=_adapt,
-    may_be_asked=lambda adaptation: adaptation.cuts_at_medians,
+    may_be_planned=lambda adaptation: adaptation.cuts_at_medians,
     domains=_domains,
 )

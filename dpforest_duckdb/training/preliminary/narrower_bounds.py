@@ -7,11 +7,11 @@ from dataclasses import replace
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.bin_edges import DEFAULT_BINS
 from dpforest_duckdb.learners.private_bins import to_be_cut
-from dpforest_duckdb.learners.private_bounds import TURNS, Search, too_wide
+from dpforest_duckdb.learners.private_bounds import BOUNDS_TURNS, Search, too_wide
 from dpforest_duckdb.progress import Phase
 from dpforest_duckdb.recipes.bounds_queries import BOUNDS, window, with_windows
 from dpforest_duckdb.training.context import RunContext
-from dpforest_duckdb.training.preliminary.step import Step, asks, in_most_cells
+from dpforest_duckdb.training.preliminary.step import Step, has_query, in_most_cells
 from dpforest_duckdb.training.reading import Reader
 
 
@@ -24,7 +24,7 @@ def _adapt(reader: Reader, context: RunContext) -> RunContext:
     counts = reader.cell_counts(search.bins)
     if not too_wide(search.bins, counts, n, accountant.spend(BOUNDS), k, randomness.noise):
         return context
-    for turn in range(1, TURNS + 1):
+    for turn in range(1, BOUNDS_TURNS + 1):
         further = with_windows(request, turn, len(search.open), n, measure)
         if further is None:
             break
@@ -43,13 +43,13 @@ def _domains(public: Domain) -> list[Domain]:
     numbers = tuple(to_be_cut(public))
     if not numbers:
         return []
-    return [in_most_cells(replace(public, attributes=numbers), DEFAULT_BINS)] * TURNS
+    return [in_most_cells(replace(public, attributes=numbers), DEFAULT_BINS)] * BOUNDS_TURNS
 
 
 NARROWER_BOUNDS = Step(
     Phase.CHECK_BOUNDS,
-    asked=asks(BOUNDS),
+    planned=has_query(BOUNDS),
     adapt=_adapt,
-    may_be_asked=lambda adaptation: adaptation.private_bounds,
+    may_be_planned=lambda adaptation: adaptation.private_bounds,
     domains=_domains,
 )

@@ -65,8 +65,8 @@ def _coded(domain: Domain) -> Domain:
 
 ROW_COUNTS = Step(
     Phase.COUNT_ROWS,
-    asked=lambda context: context.recipe.adaptation.counts_rows,
+    planned=lambda context: context.recipe.adaptation.counts_rows,
     adapt=_adapt,
-    may_be_asked=lambda adaptation: adaptation.counts_rows,
+    may_be_planned=lambda adaptation: adaptation.counts_rows,
     domains=lambda public: [_coded(public)],
 )

@@ -14,25 +14,25 @@ from dpforest_duckdb.training.reading import Reader
 
 @dataclass(frozen=True)
 class Step:
-    """Queries before trees grow: `asked` says whether a context has them, `adapt` asks them.
+    """Queries before trees grow: `planned` says whether a context has them, `adapt` asks them.
 
     `adapt` returns the context with what follows from the noisy answers. `phase` names the step in
     progress messages.
 
-    Two public facts bound the temporary space. `may_be_asked` says whether a recipe with that
+    Two public facts bound the temporary space. `may_be_planned` says whether a recipe with that
     adaptation can have the queries. `domains` gives, from a public domain, one for each time that
     `adapt` may code the rows. It has about as many cells as what is coded, or more; it can lack one
     where bounds are very narrow for their size.
     """
 
     phase: Phase
-    asked: Callable[[RunContext], bool]
+    planned: Callable[[RunContext], bool]
     adapt: Callable[[Reader, RunContext], RunContext]
-    may_be_asked: Callable[[Adaptation], bool]
+    may_be_planned: Callable[[Adaptation], bool]
     domains: Callable[[Domain], list[Domain]]
 
 
-def asks(purpose: str) -> Callable[[RunContext], bool]:
+def has_query(purpose: str) -> Callable[[RunContext], bool]:
     """Whether the plan of a context has a query."""
     return lambda context: context.accountant.plan.query(purpose) is not None
 

@@ -7,7 +7,7 @@ from dpforest_duckdb.progress import Phase
 from dpforest_duckdb.recipes.adaptation import with_misclassified
 from dpforest_duckdb.recipes.strongest_query import STRONGEST
 from dpforest_duckdb.training.context import RunContext
-from dpforest_duckdb.training.preliminary.step import Step, asks, in_most_cells
+from dpforest_duckdb.training.preliminary.step import Step, has_query, in_most_cells
 from dpforest_duckdb.training.reading import Reader
 
 
@@ -22,8 +22,8 @@ def _adapt(reader: Reader, context: RunContext) -> RunContext:
 
 STRONGEST_ATTRIBUTE = Step(
     Phase.COMPARE_ATTRIBUTES,
-    asked=asks(STRONGEST),
+    planned=has_query(STRONGEST),
     adapt=_adapt,
-    may_be_asked=lambda each: each.asks_strongest or each.if_one_suffices is not None,
+    may_be_planned=lambda each: each.queries_strongest or each.if_one_suffices is not None,
     domains=lambda public: [in_most_cells(public, coarse_bins(public))],
 )

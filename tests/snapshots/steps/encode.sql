@@ -14,8 +14,9 @@ WITH coded AS (
 , ordered AS (
   -- one order of all rows: DuckDB writes it to disk as needed, even if a unit has most of the rows.
   -- The hash is of the unit too: units with the same rows must not all use the same of them.
-  -- Rows with the same place have the same codes and class, even if hashes of others are equal: which
-  -- rows of a unit are used must not depend on other units
+  -- Ties in the hash are broken by class and codes, so rows that still tie are identical. Without
+  -- this, the order of two rows of a unit with the same hash, and so which of them is used, could
+  -- depend on the rows of other units
   SELECT
     *,
     lag("unit", 2) OVER (
