@@ -82,8 +82,8 @@ def budget(
 
     of_data = dataset is not None or (db is not None and is_data_file(db))
     named = dataset or (db if of_data else table)
-    asked = _NewCap(epsilon, delta, privacy_unit, rows_per_unit, raise_cap)
-    _check_options(action, named, asked, to)
+    wanted = _NewCap(epsilon, delta, privacy_unit, rows_per_unit, raise_cap)
+    _check_options(action, named, wanted, to)
     spark = opening.spark_of(engine, master, remote)
     if spark is not None:
         _check_spark(db, table, dataset, ledger)
@@ -92,7 +92,7 @@ def budget(
         return
     if of_data and (action in (Action.move, Action.retire) or table is not None):
         raise UsageError("--table, move and retire are for tables of a database.")
-    new = asked if action is Action.set else None
+    new = wanted if action is Action.set else None
     if of_data:
         _of_data(db, dataset, ledger, new, as_json)
         return
@@ -258,10 +258,10 @@ def _check_spark(
         raise UsageError(SPARK_NEEDS_LEDGER)
 
 
-def _check_options(action: Action, table: str | None, asked: _NewCap, to: str | None) -> None:
+def _check_options(action: Action, table: str | None, wanted: _NewCap, to: str | None) -> None:
     """Refuse options that are missing or have no effect."""
     if action is Action.set:
-        given = (asked.epsilon, asked.delta, asked.privacy_unit, asked.rows_per_unit)
+        given = (wanted.epsilon, wanted.delta, wanted.privacy_unit, wanted.rows_per_unit)
         if table is None or all(value is None for value in given):
             raise UsageError(
                 "budget set needs --table, data files or --dataset, and one of --epsilon, --delta, "
@@ -270,11 +270,11 @@ def _check_options(action: Action, table: str | None, asked: _NewCap, to: str | 
     else:
         options.refuse_idle(
             f"goes with budget set: budget {action} does not change a cap",
-            epsilon=asked.epsilon,
-            delta=asked.delta,
-            privacy_unit=asked.privacy_unit,
-            rows_per_unit=asked.rows_per_unit,
-            **{"raise": asked.raise_cap},
+            epsilon=wanted.epsilon,
+            delta=wanted.delta,
+            privacy_unit=wanted.privacy_unit,
+            rows_per_unit=wanted.rows_per_unit,
+            **{"raise": wanted.raise_cap},
         )
     if action is Action.move and (table is None or to is None):
         raise UsageError(

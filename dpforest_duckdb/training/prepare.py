@@ -102,7 +102,7 @@ def prepare(
         *fitted.remarks,
         *ruled_out(own_account, budget, unit, given=privacy_unit is not None),
         *rows.remarks(fitted.domain, fitted.table.columns),
-        *_budget_notes(chosen, request, asked_delta=atto),
+        *_budget_notes(chosen, request, wanted_delta=atto),
         *chosen.remarks(trees, depth),
     )
     run = Run(
@@ -140,9 +140,9 @@ def _warn(run: Run) -> None:
         warn(f"Recipe {run.recipe.label} is not private: {flaw}", NotPrivateWarning)
 
 
-def _budget_notes(recipe: Recipe, request: Request, *, asked_delta: int) -> Iterator[str]:
+def _budget_notes(recipe: Recipe, request: Request, *, wanted_delta: int) -> Iterator[str]:
     """What is to be said about ε and δ of a request, and about a δ that it does without."""
-    if request.delta != asked_delta:
+    if request.delta != wanted_delta:
         yield f"Recipe {recipe.name} uses pure ε and spends no δ."
     yield from large_epsilon(request.epsilon)
     yield from large_delta(request.delta)
@@ -197,10 +197,10 @@ def _request(
     depth: int | None,
 ) -> Request:
     """What a run is asked to do, for nano-ε and atto-δ. Raises `DpforestError` as `_affordable`."""
-    asked = recipe.request(
+    wanted = recipe.request(
         domain, epsilon, trees=trees, depth=depth, rows_per_unit=unit.rows, delta=delta
     )
-    return _affordable(recipe, asked)
+    return _affordable(recipe, wanted)
 
 
 @lru_cache(maxsize=64)  # a program may train many models with equal requests
