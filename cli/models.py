@@ -91,7 +91,7 @@ def models(
                 chosen = forest.name
             case Action.export:
                 text = store.load(engine.models, chosen).to_json()
-                write_file(str(out), text, replace=replace)
+                write_file(str(out), text, "model", replace=replace)
     done = {"drop": "dropped", "import": "imported", "export": f"written to {out}"}[action]
     if as_json:
         emit({"model": chosen, "action": str(action)})

@@ -49,7 +49,7 @@ def report(
 
     if not out.endswith((".html", ".htm")):
         raise UsageError("--out must end in .html: the report is a page for a browser.")
-    written_files.check_writable(out, db, ledger, evaluation, replace=replace)
+    written_files.check_writable(out, "report", db, ledger, evaluation, replace=replace)
     with opening.opened_for_model(db, model, show_sql=show_sql) as (engine, forest):
         if engine is None:
             spent = _spent_of_data(db, dataset, ledger)
@@ -61,7 +61,8 @@ def report(
         else:
             spent = _spent_of_table(engine, forest, ledger)
     evaluated = load_evaluation(evaluation, forest) if evaluation else None
-    write_file(out, report_html(forest, spent=spent, evaluated=evaluated), replace=replace)
+    page = report_html(forest, spent=spent, evaluated=evaluated)
+    write_file(out, page, "report", replace=replace)
     warn_if_not_private(forest)
     exact = evaluated is not None and not evaluated.private
     if exact:

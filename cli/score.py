@@ -83,18 +83,19 @@ def _score_files(
     """Write a file; gives the forest, the columns of the file, and which rows it has, in words."""
     from dpforest_duckdb.engine.predictions.scored_files import check_format, score_files
     from dpforest_duckdb.engine.sources.files import matched
-    from dpforest_duckdb.model.files import replacing
+    from dpforest_duckdb.model.files import Content, replacing
     from dpforest_duckdb.training.opening import find_rows
 
     forest = opening.file_model(model)
     check_format(into)
+    new: Content = "CSV data" if Path(into).suffix == ".csv" else "Parquet data"
     written_files.check_writable(
-        into, *map(str, matched(files)), model, replace=replace, option="--into"
+        into, new, *map(str, matched(files)), model, replace=replace, option="--into"
     )
     found = find_rows(engine.connection, files, engine.trace)
     for note in found.remarks(forest.domain):
         say(f"Note: {note}")
-    with replacing(into, replace=replace) as out:
+    with replacing(into, new, replace=replace) as out:
         columns = score_files(
             engine.connection,
             forest,

@@ -275,7 +275,7 @@ def _write(forest: Forest, out: str | None, name: str | None, *, replace: bool) 
     from dpforest_duckdb.model.store import rescued
 
     try:
-        write_file(out, forest.to_json(), replace=replace)  # --replace may name any file
+        write_file(out, forest.to_json(), "model", replace=replace)
     except DpforestError as error:
         if name is None:
             raise rescued(forest, error) from None

@@ -8,10 +8,19 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 from dpforest_duckdb.errors import DpforestError
 
-_START = b'{"schema":"dpforest/'  # of a model's file
+Content = Literal["model", "report", "Parquet data", "CSV data"]  # what files are written with
+# how a file begins that may be replaced by one of the same content; text may begin anyhow
+_STARTS: dict[Content, tuple[bytes, ...]] = {
+    "model": (b'{"schema":"dpforest/',),
+    "report": (b"<!doctype html", b"<html"),
+    "Parquet data": (b"par1",),
+    "CSV data": (),
+}
+_READ = 64  # bytes: databases, and so ledgers, have a zero among the first ones, text has none
 TEMPORARY = ".dpforest-"  # how files begin that are not complete
 
 
@@ -30,34 +39,49 @@ def refuse_no_file(path: Path) -> None:
         raise DpforestError(f"{path} is not a file: name a file to write to.")
 
 
-def refuse_no_model(path: Path) -> None:
-    """Raise `DpforestError` for a file that holds anything but a model: a ledger, or rows.
+def refuse_replacing(path: Path, new: Content) -> None:
+    """Raise `DpforestError` for a file that must not be replaced by one with `new` content.
 
-    A model, or an empty file, may be replaced.
+    Only an empty file, or one of the same content, may be: never a ledger or a database.
     """
     refuse_no_file(path)
     try:
         with path.open("rb") as file:
-            start = file.read(len(_START))
+            start = file.read(_READ)
     except OSError:
         if not os.path.exists(path):
             return
-        start = b"?"
-    if start not in (b"", _START):
+        start = b"\0"
+    if start and not _holds(start, new):
         raise DpforestError(
-            f"The file {path} holds no model, so none replaces it: name another file."
+            f"The file {path} holds no {new}, so none replaces it: name another file."
         )
 
 
+def _holds(start: bytes, content: Content) -> bool:
+    """Whether a file that begins so may hold a content."""
+    begins = start.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    if _STARTS[content]:
+        return begins.startswith(_STARTS[content])
+    others = tuple(known for starts in _STARTS.values() for known in starts)
+    return b"\0" not in start and not begins.startswith(others)
+
+
 @contextlib.contextmanager
-def replacing(path: str | Path, *, replace: bool = True) -> Iterator[Path]:
+def replacing(
+    path: str | Path, new: Content | None = None, *, replace: bool = True
+) -> Iterator[Path]:
     """A temporary file in the same folder, which takes the name `path` if the block succeeds.
 
     Only its owner can read it: it may hold private rows or exact figures. Raises `DpforestError` if
-    `refuse_no_file` does, if it cannot be written, or without `replace` if there is a file by then.
+    `refuse_replacing` does for its `new` content, if it cannot be written, or without `replace` if
+    there is a file by then.
     """
     target = Path(path)
-    refuse_no_file(target)
+    if new is None:
+        refuse_no_file(target)
+    else:
+        refuse_replacing(target, new)
     temporary = None
     try:
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=TEMPORARY, delete=False) as file:
@@ -94,7 +118,9 @@ def _name(temporary: Path, target: Path) -> None:
         temporary.replace(target)
 
 
-def write_file(path: str | Path, text: str, *, replace: bool = True) -> None:
-    """Write a file completely or not at all."""
-    with replacing(path, replace=replace) as temporary:
+def write_file(
+    path: str | Path, text: str, new: Content | None = None, *, replace: bool = True
+) -> None:
+    """Write a file completely or not at all; see `replacing`."""
+    with replacing(path, new, replace=replace) as temporary:
         temporary.write_text(text, encoding="utf-8")

@@ -18,7 +18,7 @@ from dpforest_duckdb.engine.spark.steps import Frame as SparkFrame
 from dpforest_duckdb.engine.spark.steps import Session, is_session
 from dpforest_duckdb.engine.tables.engine import checked_connection
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.model.files import refuse_no_model, write_file
+from dpforest_duckdb.model.files import write_file
 from dpforest_duckdb.model.json_format import MAX_BYTES, from_json, to_json
 from dpforest_duckdb.model.plot import plot_effects, plot_importances, plot_tree
 from dpforest_duckdb.model.rules import rules
@@ -118,8 +118,7 @@ class Forest(ForestContent):
         `DpforestError`. The command line refuses both, before the debit, unless --replace is given.
         """
         refuse_wrong_types(locals())
-        refuse_no_model(Path(path))
-        write_file(path, self.to_json())
+        write_file(path, self.to_json(), "model")
 
     def to_json(self) -> str:
         """The forest as JSON, columns of integers per tree; `from_json` reads it back."""

@@ -89,7 +89,7 @@ def rescued(forest: Forest, why: DpforestError) -> NotStoredError:
                 place = folder() / (f"{name}.json" if number == 1 else f"{name} {number}.json")
                 if place.exists():
                     continue
-                write_file(place, forest.to_json(), replace=False)
+                write_file(place, forest.to_json(), "model", replace=False)
                 return NotStoredError(why, forest, place)
             break
     return NotStoredError(why, forest, None)

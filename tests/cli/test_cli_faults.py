@@ -178,11 +178,11 @@ def test_a_file_that_another_process_made_meanwhile_stays(
     """It was not there when the run began; both models are paid for, and both are kept."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(written_files, "check_out", lambda *_, **__: None)
-    out = tmp_path / "m.json"
-    out.write_text("of another process")
+    out, other = tmp_path / "m.json", '{"schema":"dpforest/1 of another process"'
+    out.write_text(other)
     said = dpforest(*train(db, "--out", out))
     refused(said, "There is a file", "m.json already", "paid for", "visits.json")
-    assert out.read_text() == "of another process"
+    assert out.read_text() == other
     assert load_forest("visits.json").private
     assert dpforest(*train(db, "--out", out, "--replace")).code == 0
     assert load_forest(out).private

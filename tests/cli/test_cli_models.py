@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -182,3 +183,48 @@ def test_models_lists_the_day_when_each_was_stored(db: Path, tmp_path: Path) -> 
     lines = dpforest("models", "--db", db).text.strip().splitlines()
     assert lines[0].split()[-1] == "stored"
     assert [line.split()[-1] for line in lines[2:]] == [new["stored"], "visits"]
+
+
+def test_no_verb_replaces_a_ledger_or_a_database(
+    db: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lost ledger cannot be restored, and it may have any name. Nothing is debited."""
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect(str(db)) as con:
+        con.sql("FROM visits").write_csv("rows.csv")
+    dpforest("models", "export", "risk", "--db", db, "--out", "risk.json")
+    names = ("led.json", "led.html", "led.parquet", "led.csv")
+    train_out = train(db, "--name", "again", "--out")
+    verbs = [
+        (*train_out, "led.json"),
+        ("models", "export", "risk", "--db", db, "--out", "led.json"),
+        ("report", "--model", "risk", "--db", db, "--out", "led.html"),
+        ("score", "--db", "rows.csv", "--model", "risk.json", "--into", "led.parquet"),
+        ("score", "--db", "rows.csv", "--model", "risk.json", "--into", "led.csv"),
+    ]
+    for kept in (Path(f"{db}.ledger"), db):
+        for name in names:
+            shutil.copy(kept, name)
+        before = state(db)
+        for words in verbs:
+            for more in ((), ("--replace",)):
+                said = refused(dpforest(*words, *more), "so none replaces it: name another file.")
+                assert "pass --replace" not in said
+        assert state(db) == before
+        assert all(Path(name).read_bytes() == kept.read_bytes() for name in names)
+
+
+def test_each_verb_replaces_only_what_it_writes(
+    db: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("notes.json").write_text('{"plan": 1}')
+    Path("old.html").write_text("<html></html>")
+    Path("notes.html").write_text("a text")
+    export = ("models", "export", "risk", "--db", db, "--replace", "--out")
+    report = ("report", "--model", "risk", "--db", db, "--replace", "--out")
+    refused(dpforest(*export, "notes.json"), "notes.json holds no model")
+    refused(dpforest(*report, "notes.html"), "notes.html holds no report")
+    for _ in range(2):
+        assert dpforest(*export, "m.json").code == 0
+        assert dpforest(*report, "old.html").code == 0
