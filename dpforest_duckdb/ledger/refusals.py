@@ -60,6 +60,12 @@ def _refuse_unit(number: int, run: Debit, unit: PrivacyUnit, budget: Budget) -> 
             f"Refused: some runs on {run.holder} protected {run.unit} and some {others[0]}, so no "
             "cap can ever count them all."
         )
+    if run.unit.is_row and not unit.is_row:
+        raise BudgetError(
+            f"Refused: run {number} on {run.holder} protected {run.unit}, so this "
+            f'{run.holder.noun} can never have a cap for "{unit.column}": a cap with '
+            f"{_options(run.unit)} would protect single rows only."
+        )
     raise BudgetError(
         f"Refused: run {number} on {run.holder} protected {run.unit}, so a cap that protects "
         f"{unit} cannot count it: pass {_options(run.unit)}."

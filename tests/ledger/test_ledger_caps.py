@@ -238,6 +238,16 @@ def test_no_cap_after_runs_it_cannot_count(ledger: Ledger) -> None:
     assert "was not private, so no cap can count it" in sentence(caught)
 
 
+def test_a_refused_cap_for_persons_advises_no_weaker_one(ledger: Ledger) -> None:
+    debit(ledger, 1, unit=ROW)
+    with pytest.raises(BudgetError) as caught:
+        set_cap(ledger, VISITS, NANO, 0, PERSON)
+    assert sentence(caught) == (
+        'Refused: run 1 on table "visits" protected each row, so this table can never have a cap '
+        "for \"person_id\": a cap with privacy_unit='row' would protect single rows only."
+    )
+
+
 def test_a_renamed_table_keeps_its_budget(ledger: Ledger) -> None:
     set_cap(ledger, VISITS, NANO, 0, ROW)
     renamed = replace(VISITS, name="visits_2026", place="/data/b.duckdb::main.visits_2026")
