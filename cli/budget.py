@@ -335,7 +335,8 @@ def _show(account: KeptAccount, budget: Budget) -> None:
     cap, left = budget.cap, budget.left_epsilon
     delta = f", δ = {show(cap.delta, ATTO)}" if cap and cap.delta else ""
     tell(f"{account.noun:<7} {account.display}")
-    tell(f"cap     {f'ε = {show(cap.epsilon)}{delta}, for {cap.unit}' if cap else 'none'}")
+    none = f"none ({budget.cap_limit})" if budget.cap_limit else "none"
+    tell(f"cap     {f'ε = {show(cap.epsilon)}{delta}, for {cap.unit}' if cap else none}")
     spent = f", δ = {show(budget.spent_delta, ATTO)}" if budget.spent_delta else ""
     rest = f", δ = {show(budget.left_delta or 0, ATTO)}" if delta else ""
     if budget.overspent:

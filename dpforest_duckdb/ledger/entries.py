@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.table import TableInfo, quoted_name
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import PrivacyUnit, protects
 
 # what a ledger's file calls the holder of a budget, and the budget's id
 _HOLDER, _BUDGET_ID = "table", "dataset"
@@ -226,8 +226,24 @@ class Budget:
             "delta_spent": self.spent_delta / ATTO,
             "privacy_unit": cap.unit.column if cap else None,
             "rows_per_unit": cap.unit.rows if cap else None,
+            "cap_limit": self.cap_limit or None,
             "entries": [run.facts() for run in self.entries],
         }
+
+    @property
+    def cap_limit(self) -> str:
+        """Which caps the earlier runs rule out, in words; "" if none, or if there is a cap."""
+        if self.cap or not self.entries:
+            return ""
+        first = self.entries[0].unit
+        for number, run in enumerate(self.entries, 1):
+            if not run.private:
+                return f"no cap is possible: run {number} was not private"
+            if not (protects(run.unit, first) or protects(first, run.unit)):
+                return f"no cap is possible: run 1 protected {first}, but run {number} {run.unit}"
+        if first.is_row:
+            return f"a cap can protect rows only: run 1 protected {first}"
+        return f'a cap can protect each "{first.column}" only: run 1 protected it'
 
     @property
     def overspent(self) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from shell import dpforest, make, refused, state, train
+from visits import DDL, filling
 
 from dpforest_duckdb import set_budget
 from dpforest_duckdb.ledger.book import Ledger
@@ -65,7 +66,7 @@ def test_budget_json_and_raising(db: Path) -> None:
     facts = dpforest(*show, "--table", "visits").facts
     assert set(facts) == {
         *("table", "cap", "spent", "left", "delta_cap", "delta_spent"),
-        *("privacy_unit", "rows_per_unit", "entries"),
+        *("privacy_unit", "rows_per_unit", "cap_limit", "entries"),
     }
     assert (facts["table"], facts["cap"], facts["spent"], facts["left"]) == (
         "visits",
@@ -91,6 +92,39 @@ def test_budget_json_and_raising(db: Path) -> None:
     assert "every run is refused" in said.err
     shown = dpforest(*show).facts
     assert shown == said.facts, "the one table with a budget needs no --table"
+
+
+def test_budget_says_which_caps_are_no_longer_possible(tmp_path: Path) -> None:
+    db = tmp_path / "d.duckdb"
+    make(db, DDL, filling())
+    show = ("budget", "--db", db, "--table", "visits")
+    assert "cap     none\n" in dpforest(*show).text
+    assert dpforest(*show, "--json").facts["cap_limit"] is None
+    person = ("--privacy-unit", "who", "--rows-per-unit")
+    seeded = ("--privacy-unit", "row", "--seed", "1", "--not-private")
+    only = "a cap can protect"
+    for words, limit in (
+        ((*person, "2"), f'{only} each "who" only: run 1 protected it'),
+        ((*person, "3"), f'{only} each "who" only: run 1 protected it'),
+        (
+            ("--privacy-unit", "row"),
+            'no cap is possible: run 1 protected each "who" (at most 2 rows used), but run 3 '
+            "each row",
+        ),
+    ):
+        assert dpforest(*train(db, *words, "--replace")).code == 0
+        assert f"cap     none ({limit})\n" in dpforest(*show).text
+        assert dpforest(*show, "--json").facts["cap_limit"] == limit
+    make(db, DDL.replace("TABLE visits", "TABLE rows"), filling().replace("visits", "rows"))
+    rows = ("--table", "rows")
+    for words, limit in (
+        (("--privacy-unit", "row"), f"{only} rows only: run 1 protected each row"),
+        (seeded, "no cap is possible: run 2 was not private"),
+    ):
+        assert dpforest(*train(db, *words, "--replace"), *rows).code == 0
+        assert f"cap     none ({limit})\n" in dpforest("budget", "--db", db, *rows).text
+    cap = ("budget", "set", "--db", db, "--epsilon", "9")
+    refused(dpforest(*cap, *rows), "run 2", "was not private")
 
 
 def test_budget_names_the_options_that_are_missing(db: Path) -> None:
