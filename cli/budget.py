@@ -21,7 +21,7 @@ from dpforest_duckdb.cli.output import (
     tell,
 )
 from dpforest_duckdb.errors import DpforestError, UsageError
-from dpforest_duckdb.ledger.refusals import RAISE
+from dpforest_duckdb.ledger.refusals import overspent_note
 from dpforest_duckdb.privacy.unit import single_rows
 
 if TYPE_CHECKING:
@@ -227,11 +227,8 @@ def _say_if_single_rows(account: KeptAccount, found: Budget) -> None:
 
 
 def _say_if_overspent(found: Budget) -> None:
-    if found.overspent:
-        say(
-            f"Warning: more {' and '.join(found.overspent)} is spent already than the cap allows, "
-            f"so every run is refused: {RAISE}."
-        )
+    if note := overspent_note(found):
+        say(f"Warning: {note}")
 
 
 def _tables(action: Action, db: str | None, spark: opening.Spark | None, show_sql: bool) -> Tables:

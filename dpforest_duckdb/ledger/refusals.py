@@ -123,6 +123,16 @@ def _check_left(symbol: str, scale: int, needed: int, spent: int, cap: int, hold
         )
 
 
+def overspent_note(budget: Budget) -> str:
+    """What to say of a cap that is lower than what was spent already; "" of any other."""
+    if not budget.overspent:
+        return ""
+    return (
+        f"More {' and '.join(budget.overspent)} is spent already than the cap allows, so every run "
+        f"is refused: {RAISE}."
+    )
+
+
 def _options(unit: PrivacyUnit) -> str:
     """The options of the command line for a privacy unit."""
     if unit.is_row:

@@ -12,6 +12,7 @@ from dpforest_duckdb.errors import DpforestError, PublicFactWarning, UsageError,
 from dpforest_duckdb.ledger.accounts import KeptAccount
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.entries import Budget
+from dpforest_duckdb.ledger.refusals import overspent_note
 from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
 from dpforest_duckdb.training.opening import Connection, Rows, find_dataset, find_rows
 
@@ -33,7 +34,7 @@ def budget(
     """
     refuse_wrong_types(locals())
     account = _account(con, table, ledger, dataset)
-    _warn_if_new(account.new_ledger or account.new_dataset)
+    _warn_of(account.new_ledger or account.new_dataset)
     return account.budget()
 
 
@@ -101,7 +102,7 @@ def set_budget(
     privacy_unit, rows_per_unit : whom the cap protects; by default as before, or else each row.
     raise_cap : allow a cap that is higher than the present one, or may protect less.
 
-    Raises `DpforestError`, one sentence.
+    Raises `DpforestError`, one sentence. Warns if more is spent already than the cap allows.
 
     >>> import duckdb, tempfile
     >>> con = duckdb.connect()
@@ -113,8 +114,10 @@ def set_budget(
     """
     refuse_wrong_types(locals())
     account = _account(con, table, ledger, dataset)
-    _warn_if_new(account.new_dataset)
-    return set_cap(account, epsilon, delta, privacy_unit, rows_per_unit, raise_cap=raise_cap)
+    _warn_of(account.new_dataset)
+    found = set_cap(account, epsilon, delta, privacy_unit, rows_per_unit, raise_cap=raise_cap)
+    _warn_of(overspent_note(found))
+    return found
 
 
 def _account(
@@ -126,8 +129,8 @@ def _account(
     return find_rows(con, table).account(ledger, dataset)
 
 
-def _warn_if_new(sentence: str) -> None:
-    """Warn that a ledger or a dataset is new, and so may be the wrong one."""
+def _warn_of(sentence: str) -> None:
+    """Warn of what a sentence says, unless it is empty."""
     if sentence:
         warn(in_python(sentence), PublicFactWarning)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import duckdb
@@ -9,8 +10,9 @@ import pytest
 from small_tables import ROW, account, ready, spend
 from steps import charge
 
-from dpforest_duckdb import BudgetError, DpforestError, UsageError
+from dpforest_duckdb import BudgetError, DpforestError, UsageError, set_budget
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.errors import PublicFactWarning
 from dpforest_duckdb.privacy.amounts import NANO, atto_delta
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.training.budget import set_cap
@@ -122,3 +124,16 @@ def test_identifiers_are_asked_about_under_a_cap_of_rows(con: duckdb.DuckDBPyCon
         ready(con, domain=domain)
     account(con).set_cap(NANO, 0, PrivacyUnit("who", 2), raise_cap=False)
     assert ready(con, domain=domain).unit == PrivacyUnit("who", 2)
+
+
+def test_a_cap_below_the_spending_is_a_warning(con: duckdb.DuckDBPyConnection) -> None:
+    spend(account(con), 2 * NANO)
+    with pytest.warns(PublicFactWarning) as caught:
+        assert set_budget(con, "t", epsilon=1).overspent == ["ε"]
+    assert [str(warning.message) for warning in caught] == [
+        "More ε is spent already than the cap allows, so every run is refused: raise the cap with "
+        "dpforest budget set --raise."
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        set_budget(con, "t", epsilon=2, raise_cap=True)
