@@ -180,7 +180,7 @@ class Account(KeptAccount):
                 raise DpforestError(
                     f'Table "{info.display}" has a budget of its own: name another with --to.'
                 )
-            lost = vanished_named(self._vanished(chain), vanished)
+            lost = self._vanished_named(chain, vanished)
             holder = Holder(lost.budget_id, info.display, self._place)
             chain.move(holder)
             return chain.budget(holder.budget_id), holder
@@ -191,7 +191,7 @@ class Account(KeptAccount):
     def retire(self, vanished: str) -> None:
         """Record that a capped table was dropped, so that it can no longer be a renamed one."""
         with self.ledger.writing() as chain:
-            chain.retire(vanished_named(self._vanished(chain), vanished))
+            chain.retire(self._vanished_named(chain, vanished))
 
     def _enter(self, enter: Callable[[Chain, TableInfo], tuple[T, Holder]]) -> T:
         """Add an entry to the ledger, and anchor it in the table's comment.
@@ -276,6 +276,10 @@ class Account(KeptAccount):
 
     def _vanished(self, chain: Chain) -> list[Holder]:
         return vanished_tables(chain, self.engine, self.info.catalog, self.home)
+
+    def _vanished_named(self, chain: Chain, name: str) -> Holder:
+        tables = self.engine.tables(self.info.catalog)
+        return vanished_named(self._vanished(chain), name, tables)
 
     def _refuse_other_cap(self, info: TableInfo) -> None:
         """Raise `BudgetError` if the ledger that is passed over has a cap for the table's name.

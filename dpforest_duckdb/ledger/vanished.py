@@ -12,7 +12,7 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from dpforest_duckdb.domain.names import fold
@@ -41,18 +41,28 @@ def vanished_tables(chain: Chain, engine: Anchor, catalog: str, home: str) -> li
     return lost
 
 
-def vanished_named(lost: Sequence[Holder], name: str) -> Holder:
+def vanished_named(lost: Sequence[Holder], name: str, present: Iterable[TableInfo]) -> Holder:
     """The vanished table of a name, in double quotes or without them.
 
-    Raises `DpforestError` if none of that name has vanished.
+    `present` are the tables of the database. Raises `DpforestError` if none of that name has
+    vanished.
     """
-    for quotes in (name, name.replace('"', "")):
-        for holder in lost:
-            if fold(holder.name) == fold(quotes):
-                return holder
-    names = ", ".join(f'"{holder.name}"' for holder in lost)
-    gone = f": name one of {names}" if names else ", and no other has: leave its budget as it is"
-    raise DpforestError(f'No capped table "{name}" has vanished from the database{gone}.')
+    spelt = {fold(name), fold(name.replace('"', ""))}
+    for holder in lost:
+        if fold(holder.name) in spelt:
+            return holder
+    if lost:
+        names = ", ".join(f'"{holder.name}"' for holder in lost)
+        raise DpforestError(
+            f'No capped table "{name}" has vanished from the database: name one of {names}.'
+        )
+    known = {fold(each) for info in present for each in (info.display, ".".join(info.key[1:]))}
+    start = f'The database has no table "{name}", and no'
+    if spelt & known:
+        start = f'Table "{name}" is still there and no'
+    raise DpforestError(
+        f"{start} table with a cap is missing, so there is nothing to move or retire."
+    )
 
 
 def may_be_renamed(lost: Holder, info: TableInfo, *, new: bool, here: bool) -> BudgetError:

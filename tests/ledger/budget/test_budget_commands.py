@@ -35,6 +35,26 @@ def test_the_command_line_moves_and_retires_budgets(home: Path) -> None:
     assert dpforest(*words, "--table", "w").code == 0
 
 
+@pytest.mark.parametrize("table", ["t", '"T"', "main.t", "nosuch"])
+def test_there_is_nothing_to_move_or_retire_while_no_capped_table_is_missing(
+    home: Path, table: str
+) -> None:
+    """A table may be there, or never have been."""
+    db = home / "a.duckdb"
+    with duckdb.connect(str(db)) as con:
+        fill(con, "u")
+    assert dpforest("budget", "set", "--db", db, "--table", "t", "--epsilon", 1).code == 0
+    there = f'Table "{table}" is still there and no'
+    never = f'The database has no table "{table}", and no'
+    for words in (("retire",), ("move", "--to", "u")):
+        said = dpforest("budget", *words, "--db", db, "--table", table)
+        start = never if table == "nosuch" else there
+        assert said.err.endswith(
+            f"Error: {start} table with a cap is missing, so there is nothing to move or retire.\n"
+        )
+        assert said.code == 1
+
+
 def test_a_table_is_retired_whatever_ledgers_other_tables_have(home: Path) -> None:
     db = home / "a.duckdb"
     with duckdb.connect(str(db)) as con:
