@@ -46,6 +46,10 @@ _ONE_WRITER = threading.Lock()
 T = TypeVar("T")
 
 
+class OtherLedgerError(DpforestError):
+    """A table's budget is not in the ledger that is named, or no longer."""
+
+
 @dataclass(frozen=True)
 class Account(KeptAccount):
     """The budget of one base table: all spending on it goes through here.
@@ -66,8 +70,8 @@ class Account(KeptAccount):
     def of(engine: Anchor, info: TableInfo, ledger: str | Path | None = None) -> Account:
         """The account of a table; without `ledger`, the ledger is beside the table's database.
 
-        Raises `DpforestError` for a database in memory without a ledger, and for a ledger that does
-        not have the table's last debit.
+        Raises `DpforestError` for a database in memory without a ledger, and `OtherLedgerError` for
+        a ledger that does not have the table's last debit.
         """
         place = engine.home(info)
         if ledger is None and not place.path:
@@ -242,18 +246,18 @@ class Account(KeptAccount):
     def _known_id(self, chain: Chain, info: TableInfo) -> str | None:
         """The id of the table's budget, by its comment or by its place; None if it is new.
 
-        Raises `DpforestError` if comment and ledger contradict each other.
+        Raises `OtherLedgerError` if comment and ledger contradict each other.
         """
         note = note_in(info)
         if note and chain.budget_id_at(note.head) != note.budget_id:
             gone = "" if self.ledger.path.exists() else " is not there, so it"
-            raise DpforestError(
+            raise OtherLedgerError(
                 f"The ledger at {self.ledger.path}{gone} does not hold the last debit of table "
                 f'"{info.display}": restore it, or name the right one with --ledger.'
             )
         budget_id = note.budget_id if note else chain.find(self._place, self.home)
         if note and note.cap and chain.cap(note.budget_id) is None:
-            raise DpforestError(
+            raise OtherLedgerError(
                 f'The ledger at {self.ledger.path} has no cap for table "{info.display}", which '
                 "has one: restore it, or name the right one with --ledger."
             )

@@ -24,7 +24,7 @@ from dpforest_duckdb.engine.spark.engine import SparkEngine
 from dpforest_duckdb.engine.spark.files import SparkFiles
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
-from dpforest_duckdb.ledger.account import Account, has_cap
+from dpforest_duckdb.ledger.account import Account, OtherLedgerError, has_cap
 from dpforest_duckdb.ledger.accounts import AnyAccount, KeptAccount
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount, capped_files
@@ -214,9 +214,20 @@ def _named_for_spark(ledger: str | Path | None) -> str | Path:
 def _refuse_capped_sources(
     source: Relation, ledger: str | Path | None, book: Ledger, dataset: str
 ) -> None:
-    """Raise `BudgetError` if a query reads anything that has a cap of its own."""
+    """Raise `BudgetError` if a query reads anything that has a cap of its own.
+
+    And `DpforestError` if it reads a table with a budget in another ledger than the query's.
+    """
     for table in read_tables(source.engine, source.relation):
-        if has_cap(source.engine, table, ledger):
+        try:
+            capped = has_cap(source.engine, table, ledger)
+        except OtherLedgerError:
+            raise DpforestError(
+                f'The query may read table "{table.display}", which has a budget in another ledger '
+                f"than {book.path}: a query must use the ledger of the tables that it reads, so "
+                "name that one with --ledger."
+            ) from None
+        if capped:
             raise BudgetError(
                 f'Refused: the query may read table "{table.display}", which has a cap: train on '
                 "the table itself."

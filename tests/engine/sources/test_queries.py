@@ -103,6 +103,22 @@ def test_queries_without_a_capped_table_are_trained_on(
         assert fitted(con, con.sql(query), ledger=book, dataset="d").private
 
 
+def test_a_query_uses_the_ledger_of_the_tables_that_it_reads(tmp_path: Path) -> None:
+    """In another one, nobody could see whether a table has a cap."""
+    con, book = with_queries(tmp_path)
+    fitted(con, "t", ledger=book)
+    query = con.sql("FROM t WHERE size > 0")
+    with pytest.raises(DpforestError) as refused:
+        fitted(con, query, ledger=tmp_path / "other", dataset="d")
+    assert str(refused.value) == (
+        'The query may read table "t", which has a budget in another ledger than '
+        f"{tmp_path / 'other'}: a query must use the ledger of the tables that it reads, so name "
+        "that one with ledger."
+    )
+    assert not (tmp_path / "other").exists()
+    assert fitted(con, query, ledger=book, dataset="d").private
+
+
 def test_stored_results_of_a_capped_table_are_refused(tmp_path: Path) -> None:
     """Their plan has no scan of the table that they were read from."""
     con, book = database(tmp_path), tmp_path / "ledger"
