@@ -48,6 +48,17 @@ def test_a_declared_domain_gives_a_private_model() -> None:
     assert fitted.feature_importances_.sum() == pytest.approx(1)
 
 
+def test_bounds_that_were_taken_from_the_data_are_not_to_be_written_otherwise() -> None:
+    """Nobody wrote them, so nobody can add a decimal point."""
+    rows = pandas.DataFrame({"n": np.arange(1200) % 5})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model(bounds=None).fit(rows, Y)
+    said = [str(warning.message) for warning in caught]
+    assert any('bounds or categories of "n" were taken' in each for each in said)
+    assert not any("decimal point" in each for each in said)
+
+
 @pytest.mark.parametrize(
     ("missing", "words"),
     [
