@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpforest_duckdb.cli import opening, options
-from dpforest_duckdb.cli.exit_codes import stop_if_interrupted
+from dpforest_duckdb.cli.exit_codes import printing, stop_if_interrupted
 from dpforest_duckdb.cli.output import (
     emit,
     number,
@@ -99,11 +100,13 @@ def evaluate(
         may_be_unseen = bool(found.reasons) and not trained_on(account, forest, source.table)
     _say_if_not_private(found, may_be_unseen)
     _say_if_empty(found)
-    if as_json:
-        named = {"model": forest.name, "forest": fingerprint(forest)}
-        emit({**named, "table": table or source.table.name, **found.facts()})
-        return
-    _show(found, forest.domain.classes)
+    paid = "The figures are paid for, but cannot be printed"
+    with nullcontext() if epsilon is None else printing(paid):
+        if as_json:
+            named = {"model": forest.name, "forest": fingerprint(forest)}
+            emit({**named, "table": table or source.table.name, **found.facts()})
+            return
+        _show(found, forest.domain.classes)
 
 
 def _say_if_not_private(found: Evaluation, may_be_unseen: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import signal
@@ -9,7 +10,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import typer
@@ -55,6 +56,20 @@ def stop_if_interrupted() -> None:
     """Stop before the debit if a signal came: importing a library can swallow the interruption."""
     if _interrupted:
         raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def printing(lost: str) -> Iterator[None]:
+    """In the `with` block, which prints, `lost` says what cannot be printed if that fails.
+
+    This is for what is done and paid for, so that nobody takes it for a failed run.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as error:
+        error.add_note(lost)
+        raise
 
 
 def reported(verb: Callable[..., None]) -> Callable[..., None]:
@@ -116,7 +131,8 @@ def ended_by(error: BaseException) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             return 0  # the reader closed the pipe
-        say("Error: The output cannot be written: check the disk.")
+        lost = next(iter(getattr(error, "__notes__", ())), "The output cannot be written")
+        say(f"Error: {lost}: check the disk.")
         return 1
     if isinstance(error, KeyboardInterrupt):
         stays = STAYS in getattr(error, "__notes__", ())

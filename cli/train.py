@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpforest_duckdb.cli import opening, options, sections, written_files
-from dpforest_duckdb.cli.exit_codes import stop_if_interrupted
+from dpforest_duckdb.cli.exit_codes import printing, stop_if_interrupted
 from dpforest_duckdb.cli.output import emit, facts, say, say_spent, tell
 from dpforest_duckdb.cli.plan import show_plans
 from dpforest_duckdb.cli.progress import shown_progress
@@ -382,12 +382,22 @@ def _show_forests(runs: list[Run], forests: list[Forest], out: str | None, as_js
 
     for doubt in {doubt: None for forest in forests for doubt in doubts(forest)}:
         say(f"Warning: {doubt}")
-    if as_json:
-        found = [facts(forest) for forest in forests]
-        emit({"models": found} if len(found) > 1 else found[0])
-        return
-    for run, forest in zip(runs, forests, strict=True):
-        _report(forest, run.name and forest.name, out)
+    with printing(_if_unprinted(runs, forests, out)):
+        if as_json:
+            found = [facts(forest) for forest in forests]
+            emit({"models": found} if len(found) > 1 else found[0])
+            return
+        for run, forest in zip(runs, forests, strict=True):
+            _report(forest, run.name and forest.name, out)
+
+
+def _if_unprinted(runs: list[Run], forests: list[Forest], out: str | None) -> str:
+    """What is there, and paid for, if the summary cannot be printed."""
+    named = [f'"{forest.name}"' for run, forest in zip(runs, forests, strict=True) if run.name]
+    where = f"stored as {' and '.join(named)}" if named else f"in {out}"
+    several = len(forests) > 1
+    model, its = ("models are", "their") if several else ("model is", "its")
+    return f"The {model} {where}, and paid for; only {its} summary cannot be printed"
 
 
 def _report(forest: Forest, name: str | None, out: str | None) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from shell import PROGRAM, dpforest, run, train
 
+from dpforest_duckdb.model.forest import load_forest
+
 FULL = Path("/dev/full")
 
 
@@ -38,6 +40,37 @@ def test_output_that_cannot_be_written_is_one_sentence(db: Path, env: dict[str, 
         assert [line for line in ended.err.splitlines() if line.startswith(("Error", "Trace"))] == [
             "Error: The output cannot be written: check the disk."
         ]
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("env", BUFFERED, ids=["buffered", "unbuffered"])
+def test_a_summary_that_cannot_be_printed_does_not_look_like_a_failed_run(
+    db: Path, tmp_path: Path, env: dict[str, str]
+) -> None:
+    """What was paid for is there, and the user must not pay for it again."""
+    file = tmp_path / "m.json"
+    evaluate = ("evaluate", "--db", db, "--model", "risk", "--table", "visits", "--epsilon", "1")
+    lost = "; only its summary cannot be printed: check the disk."
+    for words, sentence in (
+        (
+            train(db, "--name", "again", "--json"),
+            f'The model is stored as "again", and paid for{lost}',
+        ),
+        (train(db, "--out", file), f"The model is in {file}, and paid for{lost}"),
+        (
+            train(db, "--name", "one", "--epsilon", "1", "--epsilon", "2"),
+            'The models are stored as "one auto 1" and "one auto 2", and paid for; only their '
+            "summary cannot be printed: check the disk.",
+        ),
+        (evaluate, "The figures are paid for, but cannot be printed: check the disk."),
+    ):
+        with FULL.open("w") as full:
+            ended = run(*words, stdout=full, env=env)
+        assert ended.code == 1
+        assert ended.err.splitlines()[-1] == f"Error: {sentence}"
+    assert load_forest(file).private
+    listed = dpforest("models", "--db", db, "--json").facts["models"]
+    assert {each["model"] for each in listed} == {"risk", "again", "one auto 1", "one auto 2"}
 
 
 def silent(*words: object, stderr: int) -> tuple[int, bytes]:
