@@ -104,10 +104,12 @@ def _draw_effects(forest: Forest, found: Sequence[Effect], nothing: str) -> None
         _print(nothing)
         return
     classes = forest.domain.classes
+    longest_bar = max(abs(effect.values).max() for effect in found) or 1.0
     for effect in found:
         described = forest.domain.attributes[effect.attribute]
         _print(f"{one_line(described.name)}  (mean change {effect.importance:.3g})")
-        for line in _effect_lines(effect, described, classes, largest_effect(forest)):
+        largest = largest_effect(forest)
+        for line in _effect_lines(effect, described, classes, largest, longest_bar):
             _print(line)
     two = len(classes) == 2
     last = f' of "{one_line(classes[1])}"' if two else " of the class that changes most"
@@ -117,12 +119,16 @@ def _draw_effects(forest: Forest, found: Sequence[Effect], nothing: str) -> None
 
 
 def _effect_lines(
-    effect: Effect, described: Attribute, classes: Sequence[str], largest: float
+    effect: Effect,
+    described: Attribute,
+    classes: Sequence[str],
+    largest: float,
+    longest_bar: float,
 ) -> Iterator[str]:
     """A bar for each value; neighbouring bins with the same change share one.
 
     With more than two classes, it shows the class that changes most, and names it. The noise is
-    shown up to the `largest` effect.
+    shown up to the `largest` effect, and bars are as long as effects are, of at most `longest_bar`.
     """
     from dpforest_duckdb.model.effects import BAND
 
@@ -144,11 +150,11 @@ def _effect_lines(
     figures = len(printed[0])
     longest = COLUMNS - figures - 2 * WIDTH - (5 if two else 6 + CLASS)
     labels = _fitting(texts, longest, numeric=numeric)
-    width, strongest = max(map(len, labels)), abs(effect.values).max() or 1.0
+    width = max(map(len, labels))
     for label, (first, _) in zip(labels, runs, strict=True):
         if first not in shown:
             continue
-        bar = "█" * round(abs(changes[first]) / strongest * WIDTH)
+        bar = "█" * round(abs(changes[first]) / longest_bar * WIDTH)
         less, more = ("", bar) if changes[first] > 0 else (bar, "")
         text = f"  {label:{width}} {printed[first]} {less:>{WIDTH}}│{more}"
         named = "" if two else ellipsized(classes[best[first]], CLASS)

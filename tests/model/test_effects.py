@@ -221,6 +221,17 @@ def test_show_draws_effects_within_80_columns(saved: Path) -> None:
     assert [effect["attribute"] for effect in facts["effects"]] == ["size"]
 
 
+def test_all_bars_of_one_output_have_one_scale(saved: Path) -> None:
+    """Else the noise of an attribute without influence looks like a signal."""
+
+    def bars(*words: str) -> list[int]:
+        shown = dpforest("show", "--model", saved, *words).text
+        return [line.count("█") for line in shown.splitlines() if "│" in line]
+
+    assert bars() == [12, 0, 12, 3, 3]
+    assert bars("--attribute", "size") == [12, 12]
+
+
 def test_show_says_no_more_of_an_attribute_that_no_tree_splits_by(tmp_path: Path) -> None:
     tree = one_split(DOMAIN, 0, log_odds([-1.0], [0.0], [1.0], [0.0]))
     forest_of(DOMAIN, tree).save(tmp_path / "made.json")
