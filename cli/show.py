@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dpforest_duckdb.model.forest import Forest
 
 COLUMNS = 80  # characters of a line
+UNBROKEN = 1_000_000  # characters of a line that is never broken
 WIDTH = 12  # characters of the longest bar, on either side of 0
 MOST_VALUES = 40  # of an attribute without order
 CLASS = 14  # characters of the longest class beside a bar
@@ -211,8 +212,10 @@ def _show_tree(forest: Forest, number: int, as_json: bool) -> None:
 
 
 def _print(thing: Any) -> None:
-    """Print what Rich draws."""
+    """Print what Rich draws: in a pipe or a file without line breaks, so that `grep` finds all."""
     console = plain_console()
+    if not console.is_terminal:
+        console.width = UNBROKEN
     with console.capture() as capture:
         console.print(thing)
     print(capture.get(), end="")

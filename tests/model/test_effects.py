@@ -254,6 +254,16 @@ def test_show_draws_a_tree(saved: Path) -> None:
     assert [rule["node"] for rule in facts["rules"]] == [0, 1, 2, 3]
 
 
+def test_in_a_pipe_each_node_of_a_tree_has_one_line(tmp_path: Path) -> None:
+    domain = two_attributes(labels=("no " * 30, "yes " * 30))
+    tree = one_split(domain, 0, [[1, 2]] * 4, [[1_000_000, 2]] * 4)
+    forest_of(domain, tree, link="shares").save(tmp_path / "made.json")
+    lines = dpforest("show", "--model", tmp_path / "made.json", "--tree", 0).text.splitlines()
+    assert len(lines) == 5
+    assert all(line == line.rstrip() for line in lines)
+    assert all("[1000000, 2]" in line for line in lines[1:])
+
+
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
