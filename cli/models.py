@@ -86,7 +86,7 @@ def models(
                 store.drop(engine.models, chosen)
             case Action.import_:
                 forest = load_forest(chosen)
-                forest = forest.named(name or forest.name)
+                forest = forest.named(forest.name if name is None else name)
                 store.save(engine.models, forest, replace=replace)
                 chosen = forest.name
             case Action.export:
@@ -116,7 +116,7 @@ def _chosen(action: Action, what: str | None, model: str | None) -> str:
 def _refuse_idle(action: Action, name: str | None, out: str | None, replace: bool) -> None:
     """Refuse options that would have no effect."""
     writes = action in (Action.import_, Action.export)
-    if name and action is not Action.import_:
+    if name is not None and action is not Action.import_:
         verb = "show" if action is Action.list else action
         raise UsageError(
             f"--name goes with models import: write dpforest models {verb} {shlex.quote(name)}."

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dpforest_duckdb.engine.base import ModelStore, NameTakenError
-from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.model.files import is_model_file, write_file
 from dpforest_duckdb.model.forest import Forest, load_forest
 from dpforest_duckdb.model.json_format import stored_day, with_day
@@ -20,9 +20,12 @@ LONGEST_NAME = 200  # characters of a model's name
 
 
 def check_name(models: ModelStore, name: str, *, replace: bool) -> None:
-    """Raise `DpforestError` unless a model of this name can be stored."""
+    """Raise `DpforestError` unless a model of this name can be stored.
+
+    For a name that no database can store, this is a `UsageError`.
+    """
     if not name.strip() or not name.isprintable() or len(name) > LONGEST_NAME:
-        raise DpforestError(
+        raise UsageError(
             f"A model's name must be printable, 1 to {LONGEST_NAME} characters, not only spaces: "
             "change --name."
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from dataclasses import replace
 
-from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.errors import UsageError
 from dpforest_duckdb.recipes.ours.auto import AUTO
 from dpforest_duckdb.recipes.ours.boosted import BOOSTED
 from dpforest_duckdb.recipes.ours.class_means import CLASS_MEANS
@@ -56,27 +56,27 @@ RECIPES: dict[str, Recipe] = {
 def find(name: str, *, as_published: bool = False) -> Recipe:
     """A recipe by name, or NAME:VARIANT, in its rigorous form unless `as_published`.
 
-    Raises `DpforestError` for an unknown name or variant, or a form that does not exist.
+    Raises `UsageError` for an unknown name or variant, or a form that does not exist.
     """
     name, _, variant = name.partition(":")
     if name not in RECIPES:
         near = difflib.get_close_matches(name, RECIPES, n=1)
         hint = f"did you mean {near[0]}?" if near else "choose from those of dpforest recipes."
-        raise DpforestError(f'There is no recipe "{name}": {hint}')
+        raise UsageError(f'There is no recipe "{name}": {hint}')
     recipe = RECIPES[name]
     if as_published:
         if recipe.published is None:
-            raise DpforestError(
+            raise UsageError(
                 f"Recipe {name} has one form only, so leave out --as-published. {recipe.one_form}"
             )
         recipe = recipe.published
     if not variant:
         return recipe
     if variant in recipe.refused:
-        raise DpforestError(f"Recipe {name}:{variant} does not exist: {recipe.refused[variant]}.")
+        raise UsageError(f"Recipe {name}:{variant} does not exist: {recipe.refused[variant]}.")
     if variant not in recipe.variants:
         if not recipe.variants:
-            raise DpforestError(f"Recipe {name} has no variants in this form: write {name} alone.")
+            raise UsageError(f"Recipe {name} has no variants in this form: write {name} alone.")
         known = ", ".join(f"{name}:{other}" for other in recipe.variants)
-        raise DpforestError(f'There is no "{name}:{variant}" in this form; variants are {known}.')
+        raise UsageError(f'There is no "{name}:{variant}" in this form; variants are {known}.')
     return replace(recipe, name=f"{name}:{variant}", **recipe.variants[variant])

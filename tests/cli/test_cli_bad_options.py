@@ -67,7 +67,7 @@ def test_delta(db: Path, delta: str) -> None:
         (("--rows-per-unit", "2"), ("--rows-per-unit", "--privacy-unit"), 2),
         (("--columns", "age,zzz"), ("--columns", '"zzz"'), 1),
         (("--exclude", "age,city"), ("no attribute",), 1),
-        (("--recipe", "zzz"), ('"zzz"', "dpforest recipes"), 1),
+        (("--recipe", "zzz"), ('"zzz"', "dpforest recipes"), 2),
         (("--trees", "9999"), ("--trees", "1000"), 2),
         (("--columns", ""), ("--columns names no column",), 2),
         (("--exclude", ""), ("--exclude names no column",), 2),
@@ -76,8 +76,8 @@ def test_delta(db: Path, delta: str) -> None:
         (("--memory-limit", " -1"), ("--memory-limit", "negative", "8GB"), 1),
         (("--temp-dir", "no/such"), ("--temp-dir", "no/such"), 1),
         (("--ledger", "no/such/file"), ("ledger", "no/such/file", "--ledger"), 1),
-        (("--name", "a\nb"), ("printable", "--name"), 1),
-        (("--name", "  "), ("not only spaces", "--name"), 1),
+        (("--name", "a\nb"), ("printable", "--name"), 2),
+        (("--name", "  "), ("not only spaces", "--name"), 2),
     ],
 )
 def test_options_of_train(db: Path, words: tuple[str, ...], sentence: tuple, code: int) -> None:

@@ -130,7 +130,7 @@ def test_recipes() -> None:
         "privatree": False,
     }
     assert "ε = 2 on six categorical" in dpforest("recipes", "dpdf", "--epsilon", "2").text
-    refused(dpforest("recipes", "dpfd"), "did you mean dpdf")
+    refused(dpforest("recipes", "dpfd"), "did you mean dpdf", code=2)
     refused(dpforest("recipes", "--markdown", "--json"), "choose one", code=2)
     refused(dpforest("recipes", "--epsilon", "2"), "goes with the name of a recipe", code=2)
 

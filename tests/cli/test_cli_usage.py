@@ -14,7 +14,9 @@ from visits import SECRET
 from dpforest_duckdb.cli.sections import SECTIONS
 
 
-def test_wrong_usage_ends_with_2(db: Path) -> None:
+def test_wrong_usage_ends_with_2(db: Path, tmp_path: Path) -> None:
+    file = tmp_path / "m.json"
+    dpforest("models", "export", "risk", "--db", db, "--out", file)
     before = state(db)
     for words in (
         ("zzz",),
@@ -25,6 +27,12 @@ def test_wrong_usage_ends_with_2(db: Path) -> None:
         train(db, "--trees", "-1"),
         train(db, "--threads", "0"),
         train(db, "--zzz"),
+        train(db, "--recipe", "zzz", "--name", "new"),
+        train(db, "--recipe", "dpdf:zzz", "--name", "new"),
+        train(db, "--name="),
+        train(db, "--name", " "),
+        ("models", "import", file, "--db", db, "--name="),
+        ("recipes", "zzz"),
         ("score", "--db", db, "--table", "fresh", "--into", "s"),
         ("models", "zzz"),
         ("budget", "show", "--db", db, "--rows-per-unit", "0"),
