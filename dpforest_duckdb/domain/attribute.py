@@ -390,7 +390,7 @@ def _check_attribute(a: Attribute) -> None:
 def _check_categories(a: Attribute) -> None:
     """Refuse no categories, too many, or one that is listed twice."""
     if not a.values:
-        raise DpforestError(f'Column "{a.name}" has no categories: add domain = […].')
+        raise DpforestError(f'Attribute "{a.name}" has no categories: list them in values.')
     if len(a.values) > MAX_CATEGORIES:
         raise DpforestError(
             f'Column "{a.name}" has more than {MAX_CATEGORIES} categories: '

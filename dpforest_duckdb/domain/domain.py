@@ -63,7 +63,7 @@ class Domain:
             )
         if len(self.classes) < 2:
             raise DpforestError(
-                f'The target "{self.target}" needs at least two classes in its domain.'
+                f'The target "{self.target}" needs at least two classes: list them in classes.'
             )
         refuse_duplicates(self.target, self.classes)
         alike = [name for name in self.identifiers if fold(name) == EACH_ROW]

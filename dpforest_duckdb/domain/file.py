@@ -216,6 +216,8 @@ def _class_list(name: str, column: Mapping[str, Any]) -> tuple[str, ...]:
             f'The target "{name}" has no list of classes: choose another --target, or add '
             "domain = […] to its [[column]] in the domain file."
         )
+    if len(domain) < 2:
+        raise DpforestError(f'The target "{name}" needs at least two classes in its domain.')
     return _categories(name, domain)
 
 
@@ -278,6 +280,8 @@ def _attribute(name: str, column: Mapping[str, Any]) -> Attribute:
     for key in ("nullable", "ordered"):
         if not isinstance(column.get(key, True), bool):
             raise DpforestError(f'{key} of column "{name}" must be true or false.')
+    if kind == "categorical" and not domain:
+        raise DpforestError(f'Column "{name}" has no categories: add domain = […].')
     levels = _taxonomy(name, column.get("taxonomy"))
     return Attribute(
         name=name,

@@ -61,9 +61,12 @@ class Declared:
         """
         found: dict[str, dict[str, Any]] = {}
         for name, values in self._by_name("categories", self.categories).items():
+            refusal = ValueError(f'categories of "{name}" must be a list of one or more values.')
             if isinstance(values, str) or not isinstance(values, Iterable):
-                raise ValueError(f'categories of "{name}" must be a list of values.')
+                raise refusal
             found[name] = {"kind": "categorical", "domain": [_plain(value) for value in values]}
+            if not found[name]["domain"]:
+                raise refusal
         for name, pair in self._pairs().items():
             if name in found:
                 raise ValueError(f'Column "{name}" has both bounds and categories: keep one.')

@@ -295,3 +295,30 @@ def test_names_and_values_that_no_database_holds_are_refused(bad: str) -> None:
     ):
         with pytest.raises(DpforestError, match=r"NUL|Unicode"):
             make()
+
+
+def test_what_is_missing_is_named_as_it_is_written() -> None:
+    """In Python by the argument, in a file by the key."""
+    for made, said in (
+        (
+            lambda: Attribute("a", "categorical"),
+            'Attribute "a" has no categories: list them in values.',
+        ),
+        (
+            lambda: Domain((Attribute("a", "categorical", ("x",)),), "k", ("no",)),
+            'The target "k" needs at least two classes: list them in classes.',
+        ),
+        (
+            lambda: domain_from_mapping(mapping({"name": "a", "kind": "categorical"})),
+            'Column "a" has no categories: add domain = […].',
+        ),
+        (
+            lambda: domain_from_mapping(
+                {"target": "k", "column": [{"name": "k", "domain": ["no"]}]}
+            ),
+            'The target "k" needs at least two classes in its domain.',
+        ),
+    ):
+        with pytest.raises(DpforestError) as refused:
+            made()
+        assert str(refused.value) == said
