@@ -24,6 +24,8 @@ COLUMN_KEYS = (
     *("nullable", "taxonomy"),
 )
 
+FILE_KEYS = ("target", "privacy_unit", "column")
+
 UNIT_HINT = "if a person may have several rows: the column that says whose row it is"
 
 # words that other tools have for keys of a column
@@ -37,6 +39,24 @@ def load_domain(path: str | Path, target: str | None = None) -> Domain:
     seems misspelt: one sentence for each column with an error.
     """
     refuse_wrong_types(locals())
+    return _domain_of(_text_of(path), target)
+
+
+def ignored_keys(path: str | Path) -> list[str]:
+    """Sentences on the keys of a domain file that nothing reads. Raises as `load_domain`."""
+    content = _parsed(_text_of(path))
+    of_file = [key for key in content if key not in FILE_KEYS]
+    columns = [key for column in content.get("column", []) for key in column]
+    of_columns = [key for key in dict.fromkeys(columns) if key not in COLUMN_KEYS]
+    return [
+        f"Keys of {place} that have no meaning, and are ignored: {listed(keys)}."
+        for place, keys in (("the file", of_file), ("columns", of_columns))
+        if keys
+    ]
+
+
+def _text_of(path: str | Path) -> str:
+    """The text of a file, which is TOML."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
         _parsed(text)
@@ -59,7 +79,7 @@ def load_domain(path: str | Path, target: str | None = None) -> Domain:
         raise DpforestError(
             f"The domain file {path} is nested too deeply: write it as in docs/domain.md."
         ) from None
-    return _domain_of(text, target)
+    return text
 
 
 @lru_cache(maxsize=2**4)  # a program may train many models on one table

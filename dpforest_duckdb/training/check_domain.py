@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.checks import remarks
-from dpforest_duckdb.domain.file import load_domain
+from dpforest_duckdb.domain.file import ignored_keys, load_domain
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.table import TableInfo, refuse_folders
 from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
@@ -50,7 +50,11 @@ def check_domain(rows: FoundRows, file: str | Path, target: str | None = None) -
     return CheckedDomain(
         attributes=len(fitted.domain.attributes),
         unused=unused_columns(rows.table, domain, unit),
-        notes=(*fitted.remarks, *rows.remarks(fitted.domain, fitted.table.columns)),
+        notes=(
+            *fitted.remarks,
+            *rows.remarks(fitted.domain, fitted.table.columns),
+            *ignored_keys(file),
+        ),
     )
 
 

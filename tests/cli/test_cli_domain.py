@@ -312,3 +312,28 @@ def test_values_outside_the_domain_go_to_other(tmp_path: Path) -> None:
         ("Bern", False),
         ("Lyon", True),
     ]
+
+
+def test_a_check_lists_the_keys_that_are_ignored(db: Path, tmp_path: Path) -> None:
+    """Nobody should believe that they do something."""
+    file = tmp_path / "visits.toml"
+    age = '[[column]]\nname = "age"\nkind = "numeric"\nlower = 0\nupper = 99\n'
+    ill = '[[column]]\nname = "ill"\nkind = "categorical"\ndomain = [true, false]\n'
+    head, more = 'target = "ill"\n', 'sensitive = true\n"odd\\u001bkey" = 1\n'
+    check = ("domain", "--db", db, "--table", "visits", "--check", file)
+    for text, said in (
+        (head + age + ill, []),
+        (
+            head + age + more + ill + more,
+            ['Keys of columns that have no meaning, and are ignored: "sensitive", "odd?key".'],
+        ),
+        (
+            'title = "x"\n' + head + age + ill,
+            ['Keys of the file that have no meaning, and are ignored: "title".'],
+        ),
+    ):
+        file.write_text(text)
+        lines = dpforest(*check).text.splitlines()
+        assert [line for line in lines if "Key" in line] == [f"Note: {note}" for note in said]
+        notes = dpforest(*check, "--json").facts["notes"]
+        assert len(notes) == len(said)
