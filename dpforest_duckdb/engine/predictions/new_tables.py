@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dpforest_duckdb.domain.names import fold
+from dpforest_duckdb.engine.sources.files import CSV, PARQUET
 from dpforest_duckdb.engine.sources.query_reads import is_read
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine, spellings_of
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.ledger.note import has_note
 from dpforest_duckdb.scoring.dialects.base import split_name
+from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 
 
 def refuse_taken(engine: DuckDBEngine, table: str, into: str, *, replace: bool) -> None:
@@ -19,7 +21,7 @@ def refuse_taken(engine: DuckDBEngine, table: str, into: str, *, replace: bool) 
         raise DpforestError("The database is read-only: print the SELECT with dpforest sql.")
     *path, name = split_name(into)
     if not name or len(path) > 1:
-        raise UsageError("--into must be a table name or schema.table.")
+        raise UsageError(_of_file(into) or "--into must be a table name or schema.table.")
     present = engine.run("SELECT system.main.current_schema()")[0][0]
     schema = path[0] if path else present
     known = engine.run(
@@ -32,7 +34,7 @@ def refuse_taken(engine: DuckDBEngine, table: str, into: str, *, replace: bool) 
     if fold(schema) == "dpforest":
         raise DpforestError('The schema "dpforest" is for models: choose another --into.')
     if not found:
-        _refuse_no_schema(engine, schema, name)
+        _refuse_no_schema(engine, schema, into)
         return
     found_schema, found_name, kind, comment = found[0]
     if not replace:
@@ -56,13 +58,22 @@ def refuse_taken(engine: DuckDBEngine, table: str, into: str, *, replace: bool) 
         raise DpforestError(f'Table "{into}" has a privacy budget: choose another --into.')
 
 
-def _refuse_no_schema(engine: DuckDBEngine, schema: str, name: str) -> None:
+def _refuse_no_schema(engine: DuckDBEngine, schema: str, into: str) -> None:
     """Refuse the schema of a new table that is not in the database; a file's name has one too."""
     schemas = engine.run(
         "SELECT schema_name FROM system.main.duckdb_schemas() "
         "WHERE database_name = system.main.current_database()"
     )
     if fold(schema) not in {fold(row[0]) for row in schemas}:
-        file = name.casefold() in ("csv", "parquet")
-        hint = "the rows of a table go to a table" if file else "check --into"
-        raise DpforestError(f'There is no schema "{schema}" in the database: {hint}.')
+        why = f'There is no schema "{schema}" in the database: check --into.'
+        raise DpforestError(_of_file(into) or why)
+
+
+def _of_file(into: str) -> str:
+    """What to do in place of naming a file; "" for a name that is no data file's."""
+    if not into.casefold().endswith((*PARQUET, *CSV)):
+        return ""
+    return (
+        "--into names a file, but the rows of a table go to a table: name a new table, and then "
+        f"export that in DuckDB with COPY … TO {DuckDB().text(into)}."
+    )
