@@ -363,7 +363,7 @@ def _limit(name: str, key: str, value: object) -> Number | dt.date | None:
         return value
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
         raise DpforestError(
-            f'{key} of column "{name}" must be a number between -1e300 and 1e300 (both exclusive) '
-            "without quotes, or a date such as 2020-01-31."
+            f'{key} of column "{name}" must be a finite number between -1e300 and 1e300 (both '
+            "exclusive) without quotes, or a date such as 2020-01-31."
         )
     return value
