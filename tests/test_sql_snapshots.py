@@ -49,6 +49,7 @@ from dpforest_duckdb.tree import EQUALS, MULTIWAY, THRESHOLD, Guarantee, Tree
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 TEMPLATES = Path(dpforest_duckdb.sql.__file__ or "").parent
 FOLDERS = {"steps": TEMPLATES, "spark": TEMPLATES / "spark"}  # of snapshots, and their templates
+END = re.compile(r" *(FROM|\))")  # a line after what a SELECT lists
 SMALL = Tree(
     kind=np.array([EQUALS, 0, 0]),
     attribute=np.array([0, -1, -1]),
@@ -243,6 +244,17 @@ def test_each_header_has_a_line_for_inputs_outputs_and_privacy(template: Path) -
     named = [match[1] for match in found if match]
     assert named == ["inputs", "outputs", "reads private rows"]
     assert not re.search("[;,] (inputs|outputs|reads private rows):", text)
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_what_a_select_lists_is_indented(folder: str) -> None:
+    for file in sorted((SNAPSHOTS / folder).glob("*.sql")):
+        lines = file.read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(lines):
+            if line.strip() == "SELECT":
+                below = lines[number + 1 :]
+                listed = itertools.takewhile(lambda each: not END.match(each), below)
+                assert all(each.startswith(line.replace("SELECT", "  ")) for each in listed), file
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
