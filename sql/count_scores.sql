@@ -11,7 +11,7 @@ WITH scored AS (
 {% endfor %}
 {% endfor %}
     c.{{ node_classes[0] }} % {{ classes }} AS "class"
-  FROM {{ codes }} AS c, (
+  FROM {{ codes | indent(2) }} AS c, (
     SELECT
 {% for score in scores %}
       {{ score.votes }} AS {{ score.column }}{{ loop | comma }}

@@ -14,7 +14,7 @@ WITH coded AS (
     CAST(hash({{ row }}, CAST($salt AS UBIGINT)) % {{ parts }} AS UINTEGER) AS "part",
 {% endif %}
     CAST({{ class }} AS {{ class_type }}) AS "class"
-  FROM {{ source }} AS t
+  FROM {{ source | indent(2) }} AS t
 )
 {% if unit %}
 , ordered AS (

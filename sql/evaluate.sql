@@ -38,9 +38,7 @@ FROM (
       COALESCE(CAST({{ class }} = {{ predicted }} AS UTINYINT), 0) AS "right",
       COALESCE({{ value }}, 0) AS "value"
 {% endif %}
-    FROM (
-{{ scored }}
-    ) AS s
+    FROM {{ scored | indent(4) }} AS s
 {% if edges %}
     WHERE {{ class }} IS NOT NULL
 {% endif %}

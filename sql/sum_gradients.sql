@@ -11,7 +11,7 @@ WITH layer0 AS (
     {{ tree.node }} AS {{ tree.leaf }},
 {% endfor %}
     {{ node_class }} % {{ classes }} AS "class"
-  FROM {{ codes }}
+  FROM {{ codes | indent(2) }}
 )
 {% include "parts/layers.sql" %}
 , shares AS (

@@ -67,7 +67,7 @@ def statements() -> dict[str, dict[str, str]]:
 
 @contextlib.contextmanager
 def _rendered(*modules: ModuleType) -> Iterator[dict[str, str]]:
-    """Gets the first statement that the modules render from each template."""
+    """Gets the first statement that the modules render from each template, or nest in others."""
     found: dict[str, str] = {}
 
     def recorded(step: str, **values: Any) -> Sql:
@@ -76,7 +76,7 @@ def _rendered(*modules: ModuleType) -> Iterator[dict[str, str]]:
         return made
 
     with contextlib.ExitStack() as stack:
-        for module in modules:
+        for module in (dpforest_duckdb.sql, *modules):
             stack.enter_context(mock.patch.object(module, "render", recorded))
         yield found
 

@@ -20,7 +20,7 @@ FROM (
       {%+ for node in nodes %}{% if not loop.first %} + {% endif %}get({{ score.votes }}, {{ node }}){% endfor %} AS {{ score.column }},
 {% endfor %}
       `class`
-    FROM {{ codes }}
+    FROM {{ codes | indent(4) }}
   )
 )
 GROUP BY {% for bin in bins %}{{ bin }}, {% endfor %}`class`

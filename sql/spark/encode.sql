@@ -39,7 +39,7 @@ WITH coded AS (
 , labelled AS (
   -- what released trees say of a row, by its cells
   SELECT *, {% for wrong in wrongs %}CAST({{ wrong }} AS INT){% if not loop.last %} + {% endif %}{% endfor %} AS `wrong`
-  FROM {{ labelled }}
+  FROM {{ labelled | indent(2) }}
 )
 {% endif %}
 {% if bootstrap %}

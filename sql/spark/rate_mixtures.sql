@@ -10,7 +10,7 @@ WITH scored AS (
 {% endfor %}
     `class`,
     `rows`
-  FROM {{ codes }}
+  FROM {{ codes | indent(2) }}
 )
 , odds AS (
   SELECT

@@ -11,7 +11,7 @@ from dpforest_duckdb.engine.coded_rows.layout import Layout
 from dpforest_duckdb.engine.coded_rows.leaves import label
 from dpforest_duckdb.engine.connection.statements import Statements
 from dpforest_duckdb.scoring.codes import unsigned
-from dpforest_duckdb.sql import Sql, render
+from dpforest_duckdb.sql import Sql, nested, render
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ class Encoding:
         if not lists:
             return source
         longest = max(len(attributes[number].edges) for number in lists)
-        *steps, first_step = (2**exponent for exponent in range(longest.bit_length()))
-        sql = render(
+        first_step, *steps = (2**exponent for exponent in reversed(range(longest.bit_length())))
+        return nested(
             "search_edges",
             source=source,
             searched=[
@@ -104,7 +104,6 @@ class Encoding:
             first_step=first_step,
             steps=steps,
         )
-        return Sql(f"({sql})")
 
     def _below(self, attribute: int) -> Sql:
         """The column with the number of edges below a value; no column of the user has its name."""

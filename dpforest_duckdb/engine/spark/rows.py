@@ -40,7 +40,7 @@ from dpforest_duckdb.engine.spark.added_votes import AddedVotes
 from dpforest_duckdb.engine.spark.layout import Layout
 from dpforest_duckdb.engine.spark.leaves import Leaves
 from dpforest_duckdb.engine.spark.steps import PrivateViews, Rows, Steps
-from dpforest_duckdb.sql import Sql, render
+from dpforest_duckdb.sql import Sql, bracketed, nested, render
 from dpforest_duckdb.tree import SCALE, Tree
 
 MOST_LOOKUPS = 96  # in a query; Java runs much longer methods without compiling them
@@ -141,7 +141,7 @@ class SparkRows:
     def _one_node(self, places: Integers | None = None) -> Sql:
         nodes = [self._node(copy, places) for copy in range(self._copies.counted)]
         words = self._layout.words
-        return Sql(f"({render('spark/nodes', words=words, nodes=nodes, codes=self._view)})")
+        return nested("spark/nodes", words=words, nodes=nodes, codes=self._view)
 
     def count_classes(self, first: int, nodes: int) -> list[Integers]:
         nodes = self._copies.nodes(nodes)
@@ -258,7 +258,7 @@ class SparkRows:
         shares = Shares.of(self._scores, scale.whole, self._ident)
         sql = render(
             "spark/sum_gradients",
-            codes=Sql(f"({self._added.sql(self._view)})"),
+            codes=bracketed(self._added.sql(self._view)),
             leaves=list(map(self._leaf, trees)),
             layers=shares.layers,
             shares=shares.by_class,
@@ -275,9 +275,9 @@ class SparkRows:
         self, models: Sequence[Sequence[Tree]], mixtures: Sequence[Sequence[int]], one_in: int
     ) -> Integers:
         words = self._layout.words
-        alike = render("spark/distinct_rows", codes=self._view, words=words, one_in=one_in)
+        alike = nested("spark/distinct_rows", codes=self._view, words=words, one_in=one_in)
         trees = [tree for model in models for tree in model]
-        walked, leaves = self._walked(Sql(f"({alike})"), trees)
+        walked, leaves = self._walked(alike, trees)
         at = iter(leaves)
         scored = [[(tree, next(at)) for tree in model] for model in models]
         sql = render(
