@@ -31,6 +31,10 @@ from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Coding, Gradients, Splits
 from dpforest_duckdb.engine.coded_rows import class_counts, encoding, gradients, stored_rows
 from dpforest_duckdb.engine.coded_rows import rows as coded_rows
+from dpforest_duckdb.engine.connection.connect import MEMORY, open_database
+from dpforest_duckdb.engine.sources import memory_database
+from dpforest_duckdb.engine.sources.files import opened_files
+from dpforest_duckdb.engine.sources.memory_database import GivenDatabase, MemoryDatabase
 from dpforest_duckdb.engine.spark import added_votes as spark_votes
 from dpforest_duckdb.engine.spark import outcomes as spark_outcomes
 from dpforest_duckdb.engine.spark import rows as spark_rows
@@ -86,14 +90,15 @@ def _statements() -> dict[str, str]:
     coding = (class_counts, coded_rows, encoding, gradients, snapshot, stored_rows)
     names = (f"{number:06d}" for number in itertools.count())
     with (
-        _rendered(*coding, score_sql, outcomes, demo) as found,
+        _rendered(*coding, score_sql, outcomes, demo, memory_database) as found,
         mock.patch.object(secrets, "token_hex", side_effect=names),
         duckdb.connect() as con,
         tempfile.TemporaryDirectory() as folder,
     ):
         _session(con)
+        _read_csv(Path(folder).resolve() / "rows.csv")
         demo._make_tables(Path(folder) / "nursery.duckdb")
-    return found
+    return {step: sql.replace(str(Path(folder).resolve()), "") for step, sql in found.items()}
 
 
 def _session(con: duckdb.DuckDBPyConnection) -> None:
@@ -129,6 +134,15 @@ def _session(con: duckdb.DuckDBPyConnection) -> None:
     forest = _forest(domain)
     forest.to_sql("t")
     evaluate_table(engine, forest, engine.table("t"), NoAccount())
+
+
+def _read_csv(file: Path) -> None:
+    file.write_text("colour,size,who,label\n", encoding="utf-8")
+    with open_database(MEMORY, files=[file]) as connection:
+        source = opened_files(file, GivenDatabase(MemoryDatabase(connection)))
+        info = TableInfo(source.catalog, "main", source.name, COLUMNS)
+        with source.opened(info) as rows:
+            rows.fill()
 
 
 def _forest(domain: Domain) -> Forest:

@@ -22,7 +22,7 @@ from dpforest_duckdb.engine.sources.frame_columns import (
     kinds_of,
     registered,
 )
-from dpforest_duckdb.engine.sources.memory_database import DatabaseOpener, MemoryDatabase
+from dpforest_duckdb.engine.sources.memory_database import DatabaseOpener, MemoryDatabase, Part
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.sql import Sql
 
@@ -103,10 +103,8 @@ class Frame:
     def opened(self, table: TableInfo) -> Iterator[ReadableRows]:
         with self.database.opened() as memory:
             view = registered(memory.connection, self.rows)
-            rows = Sql(
-                f"SELECT {selected(self.columns, table.columns, table.categories)} FROM {view}"
-            )
-            opened = memory.opened(table, "VIEW", rows)
+            columns = selected(self.columns, table.columns, table.categories)
+            opened = memory.opened(table, [Part(columns, view)], copied=False)
             # each connection has views of its own
             registered(opened.cursor, self.rows, table.columns)
             yield opened
