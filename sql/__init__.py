@@ -77,6 +77,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=False,
+        auto_reload=False,  # looking for changes takes a third of the time to render
     )
     environment.filters.update(comment=comment, comma=comma, indent=indent, join=join)
     return environment

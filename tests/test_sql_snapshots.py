@@ -32,6 +32,7 @@ from dpforest_duckdb.engine.base import Coding, Gradients, Splits
 from dpforest_duckdb.engine.coded_rows import class_counts, encoding, gradients, stored_rows
 from dpforest_duckdb.engine.coded_rows import rows as coded_rows
 from dpforest_duckdb.engine.connection.connect import MEMORY, open_database
+from dpforest_duckdb.engine.connection.statements import Statements
 from dpforest_duckdb.engine.sources import memory_database
 from dpforest_duckdb.engine.sources.files import opened_files
 from dpforest_duckdb.engine.sources.memory_database import GivenDatabase, MemoryDatabase
@@ -275,6 +276,21 @@ def test_what_a_select_lists_is_indented(folder: str) -> None:
 def test_each_snapshot_has_a_template(folder: str) -> None:
     kept = {file.name for file in (SNAPSHOTS / folder).glob("*")}
     assert kept == {file.name for file in FOLDERS[folder].glob("*.sql")}
+
+
+def test_each_step_has_the_name_of_its_template() -> None:
+    """So an error of a statement names the template that it comes from."""
+    call, steps = Statements.call, set[str]()
+
+    def called(self: Statements, work: Any, *, step: str = "", sql: str = "", **on: Any) -> Any:
+        if step:
+            steps.add(step)
+            assert sql.startswith((TEMPLATES / f"{step}.sql").read_text(encoding="utf-8")[:30])
+        return call(self, work, step=step, sql=sql, **on)
+
+    with mock.patch.object(Statements, "call", called), duckdb.connect() as con:
+        _session(con)
+    assert {"count_classes", "count_few", "count_pairs"} <= steps
 
 
 def test_the_counting_statement_names_the_attributes_of_each_block(

@@ -21,8 +21,9 @@ from dpforest_duckdb.engine.coded_rows.routing import Moves, moved
 from dpforest_duckdb.engine.connection.statements import Statements
 from dpforest_duckdb.engine.connection.temp_space import at_once
 from dpforest_duckdb.engine.shared.copies import Copies
+from dpforest_duckdb.engine.shared.exponentials import Column
 from dpforest_duckdb.scoring.codes import unsigned
-from dpforest_duckdb.sql import Sql, render
+from dpforest_duckdb.sql import Sql, nested, render
 from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree
 
 MAX_JOINS = 32  # in one statement: planning takes time for each join, and DuckDB nests at most 1000
@@ -134,15 +135,21 @@ class StoredRows:
         if self._restarted:
             label = Sql(f"{label} % {self.classes}")
         label = Sql(f"CAST({label} AS BIGINT)")  # its type may be too narrow for the sum
-        classes, node_classes = self.classes, ""
+        node_classes = list[Column]()
         for copy, node_class in enumerate(self.node_classes):
             if node_class not in columns:
                 continue
-            root = Sql(copy * classes)
+            root = Sql(copy * self.classes)
             if first is not None:
                 root = self._leaf_times_classes(first, copy)
-            node_classes += f", CAST({root} + {label} AS {self.node_class_type}) AS {node_class}"
-        return Sql(f"(SELECT {', '.join(self.layout.words)}{node_classes} FROM {self.codes})")
+            node_classes.append(Column(Sql(f"{root} + {label}"), node_class))
+        return nested(
+            "with_nodes",
+            words=self.layout.words,
+            node_classes=node_classes,
+            type=self.node_class_type,
+            codes=self.codes,
+        )
 
     def _leaf_times_classes(self, tree: Tree, root: int) -> Sql:
         """The number of a row's leaf below a root, times the number of classes."""

@@ -76,7 +76,9 @@ class SparkRows:
         dialect, domain, unit = self._steps.dialect, self._domain, coding.unit
         roots = range(coding.parts) if len(self._nodes) == 1 else None
         self._leaves = [Leaves.at(self._layout, roots or [n]) for n in range(len(self._nodes))]
-        walked, leaves = self._walked(Sql("kept"), coding.first_phase)
+        labelled, leaves = None, list[Sql]()
+        if coding.first_phase:
+            labelled, leaves = self._walked(Sql("kept"), coding.first_phase)
         codes = [
             dialect.code(attribute, self._compared(attribute.column, number))
             for number, attribute in enumerate(domain.attributes)
@@ -92,7 +94,7 @@ class SparkRows:
             unit=dialect.unit("t", unit, table.columns),
             row_hash=source.row_hash,
             source=source.view,
-            labelled=walked if coding.first_phase else None,
+            labelled=labelled,
             wrongs=[
                 Sql(f"{self._get(tree.labels.tolist(), leaf)} <> `class`")
                 for tree, leaf in zip(coding.first_phase, leaves, strict=True)
@@ -133,10 +135,9 @@ class SparkRows:
 
     def _with_nodes(self) -> Sql:
         """The rows with the present node of every tree."""
-        nodes = [f"{self._node(n)} AS {column}" for n, column in enumerate(self._nodes)]
-        return Sql(
-            f"(SELECT {', '.join([*self._layout.words, '`class`', *nodes])} FROM {self._view})"
-        )
+        nodes = [Column(self._node(n), column) for n, column in enumerate(self._nodes)]
+        words = self._layout.words
+        return nested("spark/with_nodes", words=words, nodes=nodes, codes=self._view)
 
     def _one_node(self, places: Integers | None = None) -> Sql:
         nodes = [self._node(copy, places) for copy in range(self._copies.counted)]
@@ -362,8 +363,8 @@ class SparkRows:
     def _walked(self, source: Sql, trees: Sequence[Tree]) -> tuple[Sql, list[Sql]]:
         """Rows with the leaf of each tree, and the leaves' columns."""
         columns = [self._ident(f"leaf{number}") for number in range(len(trees))]
-        leaves = [f"{self._leaf(tree)} AS {c}" for tree, c in zip(trees, columns, strict=True)]
-        return Sql(f"(SELECT {', '.join(['*', *leaves])} FROM {source})"), columns
+        leaves = [Column(self._leaf(tree), c) for tree, c in zip(trees, columns, strict=True)]
+        return nested("spark/with_leaves", leaves=leaves, source=source), columns
 
     def _numbers(self, rows: Rows, columns: int) -> list[Integers]:
         """The columns of fetched rows."""

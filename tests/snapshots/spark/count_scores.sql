@@ -14,7 +14,13 @@ FROM (
     SELECT
       get(CAST(split('10', ',') AS ARRAY<BIGINT>), `node0`) AS `score0`,
       `class`
-    FROM (SELECT `word0`, `class`, 0 AS `node0` FROM `view4`)
+    FROM (
+      SELECT
+        `word0`,
+        `class`,
+        0 AS `node0`
+      FROM `view4`
+    )
   )
 )
 GROUP BY `bin0`, `class`
