@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -23,6 +24,14 @@ class Sql(str):
     """SQL text that is safe in a statement: made by a Dialect or by `render`."""
 
     __slots__ = ()
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a SELECT, by its value and its name."""
+
+    value: Sql
+    name: Sql
 
 
 def comment(text: object) -> Sql:

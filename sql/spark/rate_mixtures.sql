@@ -6,7 +6,7 @@
 WITH scored AS (
   SELECT
 {% for model in models %}
-    {{ model.value }} AS {{ model.column }},
+    {{ model.value }} AS {{ model.name }},
 {% endfor %}
     `class`,
     `rows`

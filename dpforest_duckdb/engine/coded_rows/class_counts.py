@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, starmap
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,24 @@ class Counted:
     columns: Sequence[Sql]
     wanted: Sequence[int]
     lowest: int
+
+
+@dataclass(frozen=True)
+class NodeClass:
+    """A node_class column, the coded rows that have it, and a name for those that are counted."""
+
+    column: Sql
+    codes: Sql
+    rows: Sql | None = None
+
+
+@dataclass(frozen=True)
+class CountedBlock:
+    """The number, the code and the attributes of a block."""
+
+    index: int
+    code: Sql
+    names: Sql
 
 
 class ClassCounts:
@@ -85,7 +102,7 @@ class ClassCounts:
         sql = render(
             "count_leaves",
             node_classes=[
-                SimpleNamespace(column=node_class, codes=stored.counted_codes(node_class))
+                NodeClass(node_class, stored.counted_codes(node_class))
                 for node_class in stored.counted
             ],
             first=first * stored.classes,
@@ -180,11 +197,7 @@ class ClassCounts:
             parts,
             materialized=bool(counted.wanted) or stored.tests_splits,
             node_classes=[
-                SimpleNamespace(
-                    column=node_class,
-                    codes=stored.counted_codes(node_class),
-                    rows=stored.ident(f"rows{copy}"),
-                )
+                NodeClass(node_class, stored.counted_codes(node_class), stored.ident(f"rows{copy}"))
                 for copy, node_class in enumerate(counted.columns)
             ],
             node_class_type=stored.node_class_type,
@@ -200,7 +213,7 @@ class ClassCounts:
             step,
             words=layout.words,
             blocks=[
-                SimpleNamespace(index=i, code=code(block.place), names=self._names(block))
+                CountedBlock(i, code(block.place), self._names(block))
                 for i, block in enumerate(parts)
             ],
             values=most,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import secrets
 from collections.abc import Collection, Sequence
-from types import SimpleNamespace
 
 import duckdb
 import numpy as np
@@ -17,13 +16,12 @@ from dpforest_duckdb.engine.base import Coding, Splits
 from dpforest_duckdb.engine.coded_rows.encoding import Encoding
 from dpforest_duckdb.engine.coded_rows.layout import Layout
 from dpforest_duckdb.engine.coded_rows.leaves import at_leaf, in_grid
-from dpforest_duckdb.engine.coded_rows.routing import Moves, moved
+from dpforest_duckdb.engine.coded_rows.routing import Move, Moves, moved
 from dpforest_duckdb.engine.connection.statements import Statements
 from dpforest_duckdb.engine.connection.temp_space import at_once
 from dpforest_duckdb.engine.shared.copies import Copies
-from dpforest_duckdb.engine.shared.exponentials import Column
 from dpforest_duckdb.scoring.codes import unsigned
-from dpforest_duckdb.sql import Sql, nested, render
+from dpforest_duckdb.sql import Column, Sql, nested, render
 from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree
 
 MAX_JOINS = 32  # in one statement: planning takes time for each join, and DuckDB nests at most 1000
@@ -229,7 +227,7 @@ class StoredRows:
             votes=np.zeros((nodes, self.classes), np.int64),
         )
 
-    def _moves(self, splits: Splits) -> list[SimpleNamespace]:
+    def _moves(self, splits: Splits) -> list[Move]:
         """How the rows move in each node_class column in which a node is split."""
         words = [Sql(f"c.{word}") for word in self.layout.words]
         found = []
@@ -259,7 +257,7 @@ class StoredRows:
                     nodes.remove(node)
                     nodes.update(range(splits.first[i], splits.first[i] + arity))
 
-    def _route(self, moves: Sequence[SimpleNamespace], nodes: int) -> None:
+    def _route(self, moves: Sequence[Move], nodes: int) -> None:
         """Move the rows in some of the node_classes; the other node_classes stay the same."""
         moving = {move.column for move in moves}
         self.replace(

@@ -20,7 +20,6 @@ from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import NO_VALUES, column_type, column_types
 from dpforest_duckdb.engine.columns.casts import selected
 from dpforest_duckdb.engine.connection.connect import CATALOG
-from dpforest_duckdb.engine.shared.exponentials import Column
 from dpforest_duckdb.engine.sources.csv_headers import Header, headers
 from dpforest_duckdb.engine.sources.engine import ReadableRows
 from dpforest_duckdb.engine.sources.memory_database import (
@@ -31,7 +30,7 @@ from dpforest_duckdb.engine.sources.memory_database import (
 )
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
-from dpforest_duckdb.sql import Sql, nested
+from dpforest_duckdb.sql import Column, Sql, nested
 
 PARQUET, CSV = (".parquet", ".pq"), (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _PATTERN = frozenset("*?[")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from dpforest_duckdb.engine.base import (
     Splits,
 )
 from dpforest_duckdb.engine.shared.copies import Copies
-from dpforest_duckdb.engine.shared.exponentials import Column, Shares
+from dpforest_duckdb.engine.shared.exponentials import Shares
 from dpforest_duckdb.engine.shared.grids import (
     by_tree,
     dense,
@@ -40,7 +39,7 @@ from dpforest_duckdb.engine.spark.added_votes import AddedVotes
 from dpforest_duckdb.engine.spark.layout import Layout
 from dpforest_duckdb.engine.spark.leaves import Leaves
 from dpforest_duckdb.engine.spark.steps import PrivateViews, Rows, Steps
-from dpforest_duckdb.sql import Sql, bracketed, nested, render
+from dpforest_duckdb.sql import Column, Sql, bracketed, nested, render
 from dpforest_duckdb.tree import SCALE, Tree
 
 MOST_LOOKUPS = 96  # in a query; Java runs much longer methods without compiling them
@@ -53,6 +52,24 @@ class SourceView:
 
     view: Sql
     row_hash: Sql
+
+
+@dataclass(frozen=True)
+class BinnedScore:
+    """A score, the `bin` that it is counted by, and the votes of the nodes that it is a sum of."""
+
+    column: Sql
+    bin: Sql
+    votes: Sql
+
+
+@dataclass(frozen=True)
+class LabelledTree:
+    """A tree whose labels are counted: the column of its leaf, and the label of each node."""
+
+    column: Sql
+    leaf: Sql
+    labels: Sql
 
 
 class SparkRows:
@@ -85,12 +102,7 @@ class SparkRows:
         ]
         sql = render(
             "spark/encode",
-            words=[
-                SimpleNamespace(column=column, value=value)
-                for column, value in zip(
-                    self._layout.words, self._layout.packed(codes), strict=True
-                )
-            ],
+            words=list(map(Column, self._layout.packed(codes), self._layout.words)),
             unit=dialect.unit("t", unit, table.columns),
             row_hash=source.row_hash,
             source=source.view,
@@ -186,7 +198,7 @@ class SparkRows:
             codes=self._with_nodes(),
             nodes=self._nodes,
             scores=[
-                SimpleNamespace(
+                BinnedScore(
                     column=self._ident(f"score{number}"),
                     bin=column,
                     votes=numbers(votes[number].tolist(), "BIGINT"),
@@ -218,9 +230,9 @@ class SparkRows:
 
     def sum_products(self, positions: Mapping[int, Integers]) -> Integers:
         places = [
-            SimpleNamespace(
-                column=self._ident(f"place{number}"),
-                value=self._get(values, self._layout.cell(attribute), "BIGINT"),
+            Column(
+                self._get(values, self._layout.cell(attribute), "BIGINT"),
+                self._ident(f"place{number}"),
             )
             for number, (attribute, values) in enumerate(in_dimensions(positions))
         ]
@@ -237,7 +249,7 @@ class SparkRows:
             "spark/count_labels",
             codes=walked,
             trees=[
-                SimpleNamespace(
+                LabelledTree(
                     column=self._ident(f"label{number}"),
                     leaf=leaf,
                     labels=self._steps.dialect.numbers(tree.labels.tolist()),
@@ -285,9 +297,7 @@ class SparkRows:
             "spark/rate_mixtures",
             codes=walked,
             models=[
-                SimpleNamespace(
-                    column=self._ident(f"s{number}_{label}"), value=self._sum_of(model, label)
-                )
+                Column(self._sum_of(model, label), self._ident(f"s{number}_{label}"))
                 for number, model in enumerate(scored)
                 for label in range(self._classes)
             ],
@@ -345,10 +355,7 @@ class SparkRows:
                 "spark/route",
                 codes=self._view,
                 replaced=[self._nodes[copy] for copy in now if copy in self._stored],
-                nodes=[
-                    SimpleNamespace(column=self._nodes[copy], value=self._node(copy))
-                    for copy in now
-                ],
+                nodes=[Column(self._node(copy), self._nodes[copy]) for copy in now],
             )
             frame = self._steps.frame(sql, step="route")
             self._view = self._views.stored(frame, "route", self._view)
