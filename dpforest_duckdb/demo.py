@@ -25,7 +25,7 @@ from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon, show
 from dpforest_duckdb.privacy.unit import ROW
 from dpforest_duckdb.scoring.publish import publish_sql
-from dpforest_duckdb.sql import Sql, render
+from dpforest_duckdb.sql import Sql, nested, render
 from dpforest_duckdb.training.evaluate import evaluate
 from dpforest_duckdb.training.train import train
 
@@ -182,7 +182,7 @@ def _make_tables(database: Path) -> None:
                     columns=columns,
                     attributes=Sql(", ".join(dialect.ident(n) for n in NURSERY if n != "class")),
                     test=test,
-                    nursery=render("nursery"),
+                    nursery=nested("nursery"),
                 )
             )
             for name in NURSERY:

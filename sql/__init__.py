@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
-from itertools import dropwhile
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Undefined
 from jinja2.runtime import LoopContext
 
+_HEADER = re.compile(r"(--.*\n)*\n*")
+_QUOTED = re.compile(r"""--.*|'[^']*'|"[^"]*"|`[^`]*`""")  # where no quote is escaped by \\
 _REPLACED = re.compile(r"\{(?=[{%#])|\$(?=\{)")  # {{ {% {# of Jinja and ${ of Spark
 
 
@@ -22,6 +24,14 @@ class Sql(str):
     """SQL text that is safe in a statement: made by a Dialect or by `render`."""
 
     __slots__ = ()
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a SELECT, by its value and its name."""
+
+    value: Sql
+    name: Sql
 
 
 def comment(text: object) -> Sql:
@@ -41,15 +51,30 @@ def join(values: Iterable[object], between: str) -> Sql:
     return Sql(between.join(str(_only_sql(value)) for value in values))
 
 
+def indent(sql: Sql, width: int) -> Sql:
+    """SQL with all lines but the first moved to the right by some spaces.
+
+    It stays as it is if that could change a name or a literal, which may have several lines.
+    """
+    if "\n" not in sql or "\\'" in sql or any("\n" in each for each in _QUOTED.findall(sql)):
+        return sql
+    return Sql(sql.replace("\n", "\n" + " " * width))
+
+
 def render(step: str, **values: Any) -> Sql:
     """The statement of a step (the template's name without `.sql`)."""
     return Sql(_environment().get_template(f"{step}.sql").render(**values).strip() + "\n")
 
 
 def nested(step: str, **values: Any) -> Sql:
-    """The statement of a step as a part of another one: in brackets, without its header."""
-    lines = render(step, **values).splitlines(keepends=True)
-    return Sql(f"(\n{''.join(dropwhile(lambda line: line.startswith('--'), lines))})")
+    """The statement of a step as a part of another one: see `bracketed`."""
+    return bracketed(render(step, **values))
+
+
+def bracketed(statement: Sql) -> Sql:
+    """A statement in brackets, indented, and without its header."""
+    body = _HEADER.sub("", statement, count=1).rstrip("\n")
+    return Sql(indent(Sql(f"(\n{body}"), 2) + "\n)")
 
 
 @cache
@@ -61,8 +86,9 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=False,
+        auto_reload=False,  # looking for changes takes a third of the time to render
     )
-    environment.filters.update(comment=comment, comma=comma, join=join)
+    environment.filters.update(comment=comment, comma=comma, indent=indent, join=join)
     return environment
 
 

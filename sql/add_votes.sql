@@ -20,7 +20,7 @@ SELECT
 {% endfor %}
 {% for score in scores %}
 {% set number = loop.index0 %}
-  {% if scored %}{{ score }}{% else %}CAST(0 AS BIGINT){% endif %}{% for tree in trees %} + {{ tree.votes[number] }}{% endfor %} AS {{ score }}{% if not loop.last or leaves %},{% endif %}
+  {%+ if scored %}{{ score }}{% else %}CAST(0 AS BIGINT){% endif %}{% for tree in trees %} + {{ tree.votes[number] }}{% endfor %} AS {{ score }}{% if not loop.last or leaves %},{% endif %}
 
 {% endfor %}
 {% for leaf in leaves %}

@@ -13,7 +13,7 @@ wanted AS (
 {% for node_class in node_classes %}
 {{ node_class.rows }} AS MATERIALIZED (
   SELECT {% for word in words %}c.{{ word }}, {% endfor %}c.{{ node_class.column }}
-  FROM {{ node_class.codes }} AS c
+  FROM {{ node_class.codes | indent(2) }} AS c
 {% if wanted %}
   JOIN wanted ON wanted."node_class" = c.{{ node_class.column }}
 {% elif first %}

@@ -15,7 +15,7 @@ FROM (
   ]) AS "key"
   FROM (
     SELECT {% for word in words %}CAST(c.{{ word }} AS BIGINT) AS {{ word }}, {% endfor %}CAST(c.{{ node_class.column }} AS BIGINT) * {{ blocks | length * values }} AS "first"
-    FROM {{ node_class.codes }} AS c
+    FROM {{ node_class.codes | indent(4) }} AS c
 {% if wanted %}
     JOIN (SELECT {{ wanted }} AS "node_class") AS wanted ON wanted."node_class" = c.{{ node_class.column }}
 {% elif first %}

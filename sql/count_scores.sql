@@ -6,21 +6,21 @@ WITH scored AS (
   SELECT
 {% for score in scores %}
 {% for node_class in node_classes %}
-    {% if loop.first %}CAST(0 AS BIGINT) {% endif %}+ v.{{ score.column }}[c.{{ node_class }} // {{ classes }} + 1]{% if loop.last %} AS {{ score.column }},{% endif %}
+    {%+ if loop.first %}CAST(0 AS BIGINT) {% endif %}+ v.{{ score.name }}[c.{{ node_class }} // {{ classes }} + 1]{% if loop.last %} AS {{ score.name }},{% endif %}
 
 {% endfor %}
 {% endfor %}
     c.{{ node_classes[0] }} % {{ classes }} AS "class"
-  FROM {{ codes }} AS c, (
+  FROM {{ codes | indent(2) }} AS c, (
     SELECT
 {% for score in scores %}
-      {{ score.votes }} AS {{ score.column }}{{ loop | comma }}
+      {{ score.value }} AS {{ score.name }}{{ loop | comma }}
 {% endfor %}
   ) AS v
 )
 SELECT
 {% for score in scores %}
-  {% for cut in cuts %}{% if not loop.first %} + {% endif %}CAST(s.{{ score.column }} > {{ cut }} AS INTEGER){% endfor %} AS "bin{{ loop.index0 }}",
+  {%+ for cut in cuts %}{% if not loop.first %} + {% endif %}CAST(s.{{ score.name }} > {{ cut }} AS INTEGER){% endfor %} AS "bin{{ loop.index0 }}",
 {% endfor %}
   s."class",
   COUNT(*) AS "rows"

@@ -6,7 +6,7 @@ CREATE TEMP TABLE {{ codes }} AS
 WITH coded AS (
   SELECT
 {% for word in words %}
-    {{ word.code }} AS {{ word.column }},
+    {{ word.value }} AS {{ word.name }},
 {% endfor %}
 {% if unit %}
     {{ unit.canonical }} AS "unit",
@@ -14,7 +14,7 @@ WITH coded AS (
     CAST(hash({{ row }}, CAST($salt AS UBIGINT)) % {{ parts }} AS UINTEGER) AS "part",
 {% endif %}
     CAST({{ class }} AS {{ class_type }}) AS "class"
-  FROM {{ source }} AS t
+  FROM {{ source | indent(2) }} AS t
 )
 {% if unit %}
 , ordered AS (
@@ -26,8 +26,8 @@ WITH coded AS (
   SELECT
     *,
     lag("unit", {{ unit.rows }}) OVER (
-      ORDER BY "unit", hash(CAST($salt AS UBIGINT), "unit", {% for word in words %}{{ word.column }}, {% endfor %}"class"),
-        "class"{% for word in words %}, {{ word.column }}{% endfor %}
+      ORDER BY "unit", hash(CAST($salt AS UBIGINT), "unit", {% for word in words %}{{ word.name }}, {% endfor %}"class"),
+        "class"{% for word in words %}, {{ word.name }}{% endfor %}
 
     ) AS "before"
   FROM coded
@@ -56,7 +56,7 @@ WITH coded AS (
   SELECT
     *,
 {% for first_phase_label in first_phase_labels %}
-    {{ first_phase_label.label }} AS {{ first_phase_label.column }}{{ loop | comma }}
+    {{ first_phase_label.value }} AS {{ first_phase_label.name }}{{ loop | comma }}
 {% endfor %}
   FROM kept
 )
@@ -82,7 +82,7 @@ WITH coded AS (
 {% endif %}
 SELECT
 {% for word in words %}
-  {{ word.column }},
+  {{ word.name }},
 {% endfor %}
   CAST({% if parts > 1 %}"part" * {{ classes }} + {% endif %}"class" AS {{ node_class_type }}) AS {{ node_class }}
 {% if bootstrap %}

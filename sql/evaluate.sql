@@ -7,7 +7,7 @@ SELECT
   "right",
 {% if edges %}
 {% for edge in edges %}
-  {% if not loop.first %}+ {% endif %}CAST("value" > {{ edge }} AS UTINYINT){% if loop.last %} AS "bin",{% endif %}
+  {%+ if not loop.first %}+ {% endif %}CAST("value" > {{ edge }} AS UTINYINT){% if loop.last %} AS "bin",{% endif %}
 
 {% endfor %}
 {% else %}
@@ -29,7 +29,7 @@ FROM (
 {% endif %}
 {# in a grid, each of several classes would need noise of its own #}
 {% if edges %}
-      {% if binary %}{{ class }}{% else %}0{% endif %} AS "class",
+      {%+ if binary %}{{ class }}{% else %}0{% endif %} AS "class",
       CAST({{ class }} = {{ predicted }} AS UTINYINT) AS "right",
       {{ value }} AS "value"
 {% else %}
@@ -38,9 +38,7 @@ FROM (
       COALESCE(CAST({{ class }} = {{ predicted }} AS UTINYINT), 0) AS "right",
       COALESCE({{ value }}, 0) AS "value"
 {% endif %}
-    FROM (
-{{ scored }}
-    ) AS s
+    FROM {{ scored | indent(4) }} AS s
 {% if edges %}
     WHERE {{ class }} IS NOT NULL
 {% endif %}

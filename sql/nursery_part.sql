@@ -7,8 +7,6 @@ SELECT
 {% for column in columns %}
   {{ column }}{{ loop | comma }}
 {% endfor %}
-FROM (
-{{ nursery }}
-) AS n
+FROM {{ nursery }} AS n
 -- the attributes are all different, and md5 is the same everywhere
 WHERE md5_number_lower(concat_ws('|', {{ attributes }})) % 4 {% if test %}={% else %}<>{% endif %} 0

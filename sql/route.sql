@@ -16,7 +16,7 @@ FROM {{ codes }} AS c
 LEFT JOIN (
   SELECT
 {% for figure in move.figures %}
-    {{ figure.values }} AS {{ figure.name }}{{ loop | comma }}
+    {{ figure.value }} AS {{ figure.name }}{{ loop | comma }}
 {% endfor %}
 ) AS {{ move.table }} ON {{ move.table }}."node_class" = c.{{ move.column }}
 {% endfor %}

@@ -40,6 +40,6 @@ SELECT
   {{ prediction }} AS {{ prediction_column }},
 {% endif %}
 {% for share in shares %}
-  {{ share.share }} AS {{ share.column }}{{ loop | comma }}
+  {{ share.value }} AS {{ share.name }}{{ loop | comma }}
 {% endfor %}
 {{ into }}FROM {{ (layers | last).cte }} AS t{{ closing }}

@@ -8,10 +8,10 @@ WITH layer0 AS (
   SELECT
     *,
 {% for tree in trees %}
-    {{ tree.node }} AS {{ tree.leaf }},
+    {{ tree.value }} AS {{ tree.name }},
 {% endfor %}
     {{ node_class }} % {{ classes }} AS "class"
-  FROM {{ codes }}
+  FROM {{ codes | indent(2) }}
 )
 {% include "parts/layers.sql" %}
 , shares AS (
@@ -25,7 +25,7 @@ WITH layer0 AS (
 , gradients AS {% if trees | length > 1 %}MATERIALIZED {% endif %}(
   SELECT
 {% for tree in trees %}
-    {{ tree.leaf }},
+    {{ tree.name }},
 {% endfor %}
 {% for label in shares %}
     CASE "class" WHEN {{ label }} THEN {{ whole }}e0 ELSE 0e0 END - "p{{ label }}" AS "g{{ label }}",
@@ -36,13 +36,13 @@ WITH layer0 AS (
 {% for tree in trees %}
 SELECT
   {{ loop.index0 }} AS "tree",
-  {{ tree.leaf }} AS "node",
+  {{ tree.name }} AS "node",
 {% for label in shares %}
   CAST(SUM("g{{ label }}") AS BIGINT) AS "g{{ label }}",
   CAST(SUM("h{{ label }}") AS BIGINT) AS "h{{ label }}"{{ loop | comma }}
 {% endfor %}
 FROM gradients
-GROUP BY {{ tree.leaf }}
+GROUP BY {{ tree.name }}
 {% if not loop.last %}
 UNION ALL
 {% endif %}

@@ -5,12 +5,12 @@
 WITH placed AS (
   SELECT
 {% for place in places %}
-    {{ place.value }} AS {{ place.column }}{{ loop | comma }}
+    {{ place.value }} AS {{ place.name }}{{ loop | comma }}
 {% endfor %}
   FROM {{ codes }}
 )
 SELECT
 {% for one, other in pairs %}
-  CAST(COALESCE(SUM({{ places[one].column }} * {{ places[other].column }}), 0) AS BIGINT) AS "sum{{ loop.index0 }}"{{ loop | comma }}
+  CAST(COALESCE(SUM({{ places[one].name }} * {{ places[other].name }}), 0) AS BIGINT) AS "sum{{ loop.index0 }}"{{ loop | comma }}
 {% endfor %}
 FROM placed

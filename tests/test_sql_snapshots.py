@@ -31,6 +31,11 @@ from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Coding, Gradients, Splits
 from dpforest_duckdb.engine.coded_rows import class_counts, encoding, gradients, stored_rows
 from dpforest_duckdb.engine.coded_rows import rows as coded_rows
+from dpforest_duckdb.engine.connection.connect import MEMORY, open_database
+from dpforest_duckdb.engine.connection.statements import Statements
+from dpforest_duckdb.engine.sources import memory_database
+from dpforest_duckdb.engine.sources.files import opened_files
+from dpforest_duckdb.engine.sources.memory_database import GivenDatabase, MemoryDatabase
 from dpforest_duckdb.engine.spark import added_votes as spark_votes
 from dpforest_duckdb.engine.spark import outcomes as spark_outcomes
 from dpforest_duckdb.engine.spark import rows as spark_rows
@@ -49,6 +54,7 @@ from dpforest_duckdb.tree import EQUALS, MULTIWAY, THRESHOLD, Guarantee, Tree
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 TEMPLATES = Path(dpforest_duckdb.sql.__file__ or "").parent
 FOLDERS = {"steps": TEMPLATES, "spark": TEMPLATES / "spark"}  # of snapshots, and their templates
+END = re.compile(r" *(FROM|\))")  # a line after what a SELECT lists
 SMALL = Tree(
     kind=np.array([EQUALS, 0, 0]),
     attribute=np.array([0, -1, -1]),
@@ -66,7 +72,7 @@ def statements() -> dict[str, dict[str, str]]:
 
 @contextlib.contextmanager
 def _rendered(*modules: ModuleType) -> Iterator[dict[str, str]]:
-    """Gets the first statement that the modules render from each template."""
+    """Gets the first statement that the modules render from each template, or nest in others."""
     found: dict[str, str] = {}
 
     def recorded(step: str, **values: Any) -> Sql:
@@ -75,7 +81,7 @@ def _rendered(*modules: ModuleType) -> Iterator[dict[str, str]]:
         return made
 
     with contextlib.ExitStack() as stack:
-        for module in modules:
+        for module in (dpforest_duckdb.sql, *modules):
             stack.enter_context(mock.patch.object(module, "render", recorded))
         yield found
 
@@ -85,14 +91,15 @@ def _statements() -> dict[str, str]:
     coding = (class_counts, coded_rows, encoding, gradients, snapshot, stored_rows)
     names = (f"{number:06d}" for number in itertools.count())
     with (
-        _rendered(*coding, score_sql, outcomes, demo) as found,
+        _rendered(*coding, score_sql, outcomes, demo, memory_database) as found,
         mock.patch.object(secrets, "token_hex", side_effect=names),
         duckdb.connect() as con,
         tempfile.TemporaryDirectory() as folder,
     ):
         _session(con)
+        _read_csv(Path(folder).resolve() / "rows.csv")
         demo._make_tables(Path(folder) / "nursery.duckdb")
-    return found
+    return {step: sql.replace(str(Path(folder).resolve()), "") for step, sql in found.items()}
 
 
 def _session(con: duckdb.DuckDBPyConnection) -> None:
@@ -128,6 +135,15 @@ def _session(con: duckdb.DuckDBPyConnection) -> None:
     forest = _forest(domain)
     forest.to_sql("t")
     evaluate_table(engine, forest, engine.table("t"), NoAccount())
+
+
+def _read_csv(file: Path) -> None:
+    file.write_text("colour,size,who,label\n", encoding="utf-8")
+    with open_database(MEMORY, files=[file]) as connection:
+        source = opened_files(file, GivenDatabase(MemoryDatabase(connection)))
+        info = TableInfo(source.catalog, "main", source.name, COLUMNS)
+        with source.opened(info) as rows:
+            rows.fill()
 
 
 def _forest(domain: Domain) -> Forest:
@@ -246,9 +262,35 @@ def test_each_header_has_a_line_for_inputs_outputs_and_privacy(template: Path) -
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
+def test_what_a_select_lists_is_indented(folder: str) -> None:
+    for file in sorted((SNAPSHOTS / folder).glob("*.sql")):
+        lines = file.read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(lines):
+            if line.strip() == "SELECT":
+                below = lines[number + 1 :]
+                listed = itertools.takewhile(lambda each: not END.match(each), below)
+                assert all(each.startswith(line.replace("SELECT", "  ")) for each in listed), file
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
 def test_each_snapshot_has_a_template(folder: str) -> None:
     kept = {file.name for file in (SNAPSHOTS / folder).glob("*")}
     assert kept == {file.name for file in FOLDERS[folder].glob("*.sql")}
+
+
+def test_each_step_has_the_name_of_its_template() -> None:
+    """So an error of a statement names the template that it comes from."""
+    call, steps = Statements.call, set[str]()
+
+    def called(self: Statements, work: Any, *, step: str = "", sql: str = "", **on: Any) -> Any:
+        if step:
+            steps.add(step)
+            assert sql.startswith((TEMPLATES / f"{step}.sql").read_text(encoding="utf-8")[:30])
+        return call(self, work, step=step, sql=sql, **on)
+
+    with mock.patch.object(Statements, "call", called), duckdb.connect() as con:
+        _session(con)
+    assert {"count_classes", "count_few", "count_pairs"} <= steps
 
 
 def test_the_counting_statement_names_the_attributes_of_each_block(

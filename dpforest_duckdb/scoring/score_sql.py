@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
-from types import SimpleNamespace
 from typing import Literal
 
 import duckdb
@@ -31,7 +30,7 @@ from dpforest_duckdb.scoring.inputs import Inputs
 from dpforest_duckdb.scoring.layers import FreeNames, Helper, Kept, Layer
 from dpforest_duckdb.scoring.outcome import combined, outcome, reach
 from dpforest_duckdb.scoring.quickscorer import bit_sets_pay, fast_layers
-from dpforest_duckdb.sql import Sql, render
+from dpforest_duckdb.sql import Column, Sql, render
 
 _DUCKDB = DuckDB()
 _NOTHING = Sql("")
@@ -114,7 +113,7 @@ def score_sql(
         prediction=found.prediction,
         prediction_column=dialect.ident(f"{prefix}prediction"),
         shares=[
-            SimpleNamespace(share=share, column=dialect.ident(name))
+            Column(share, dialect.ident(name))
             for share, name in zip(found.shares, names, strict=True)
         ],
     )

@@ -464,7 +464,7 @@ def _shares(forest: Forest, columns: Columns, memory: MemoryDatabase) -> Floats:
     if unknown:
         raise InvalidInputError(f'X has no column "{min(unknown)}", which the model needs.')
     with frame.reading() as (_, view, stored):
-        read = selected(stored, types, categories)
+        read = ", ".join(selected(stored, types, categories))
         rows = Sql(f'(SELECT {read}, "{number}" FROM {view})')
         scored = Scored(rows, {**types, number: BIGINT})
         sql = score_sql(forest, scored, keep=(number,), fast=True)

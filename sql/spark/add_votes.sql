@@ -9,11 +9,11 @@ SELECT
   `class`,
   `node0`,
 {% for score in scores %}
-  {{ score.value }} AS {{ score.column }}{{ loop | comma }}
+  {{ score.value }} AS {{ score.name }}{{ loop | comma }}
 {% endfor %}
 {% if leaves %}
 FROM (
-  SELECT *, {% for leaf in leaves %}{{ leaf.node }} AS {{ leaf.column }}{% if not loop.last %}, {% endif %}{% endfor %}
+  SELECT *, {% for leaf in leaves %}{{ leaf.value }} AS {{ leaf.name }}{% if not loop.last %}, {% endif %}{% endfor %}
 
   FROM {{ codes }}
 )

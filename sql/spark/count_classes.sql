@@ -14,6 +14,6 @@ FROM (
         WHEN `node` > 0 THEN array({{ codes | join(", ") }})
       END
     ) AS `code`
-  FROM {{ nodes }}
+  FROM {{ nodes | indent(2) }}
 )
 GROUP BY `base` + `code`

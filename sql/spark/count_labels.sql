@@ -14,6 +14,6 @@ FROM (
     get({{ tree.labels }}, {{ tree.leaf }}) AS {{ tree.column }},
 {% endfor %}
     `class`
-  FROM {{ codes }}
+  FROM {{ codes | indent(2) }}
 )
 GROUP BY {% for tree in trees %}{{ tree.column }}, {% endfor %}`class`

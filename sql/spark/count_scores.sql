@@ -11,16 +11,16 @@ SELECT
 FROM (
   SELECT
 {% for score in scores %}
-    {% for cut in cuts %}{% if not loop.first %} + {% endif %}CAST({{ score.column }} > {{ cut }} AS INT){% endfor %} AS {{ score.bin }},
+    {%+ for cut in cuts %}{% if not loop.first %} + {% endif %}CAST({{ score.column }} > {{ cut }} AS INT){% endfor %} AS {{ score.bin }},
 {% endfor %}
     `class`
   FROM (
     SELECT
 {% for score in scores %}
-      {% for node in nodes %}{% if not loop.first %} + {% endif %}get({{ score.votes }}, {{ node }}){% endfor %} AS {{ score.column }},
+      {%+ for node in nodes %}{% if not loop.first %} + {% endif %}get({{ score.votes }}, {{ node }}){% endfor %} AS {{ score.column }},
 {% endfor %}
       `class`
-    FROM {{ codes }}
+    FROM {{ codes | indent(4) }}
   )
 )
 GROUP BY {% for bin in bins %}{{ bin }}, {% endfor %}`class`

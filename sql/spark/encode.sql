@@ -5,7 +5,7 @@
 WITH coded AS (
   SELECT
 {% for word in words %}
-    {{ word.value }} AS {{ word.column }},
+    {{ word.value }} AS {{ word.name }},
 {% endfor %}
 {% if unit %}
     {{ unit.canonical }} AS `unit`,
@@ -20,7 +20,7 @@ WITH coded AS (
   SELECT
     *,
     row_number() OVER (
-      PARTITION BY `unit` ORDER BY xxhash64(:salt, `unit`, {% for word in words %}{{ word.column }}, {% endfor %}`class`), {% for word in words %}{{ word.column }}, {% endfor %}`class`
+      PARTITION BY `unit` ORDER BY xxhash64(:salt, `unit`, {% for word in words %}{{ word.name }}, {% endfor %}`class`), {% for word in words %}{{ word.name }}, {% endfor %}`class`
     ) AS `position`
   FROM coded
   WHERE `class` IS NOT NULL AND `unit` IS NOT NULL
@@ -39,12 +39,12 @@ WITH coded AS (
 , labelled AS (
   -- what released trees say of a row, by its cells
   SELECT *, {% for wrong in wrongs %}CAST({{ wrong }} AS INT){% if not loop.last %} + {% endif %}{% endfor %} AS `wrong`
-  FROM {{ labelled }}
+  FROM {{ labelled | indent(2) }}
 )
 {% endif %}
 {% if bootstrap %}
 , numbered AS (
-  SELECT *, row_number() OVER (ORDER BY xxhash64(:salt, `row`), {% for word in words %}{{ word.column }}, {% endfor %}`class`) - 1 AS `number`
+  SELECT *, row_number() OVER (ORDER BY xxhash64(:salt, `row`), {% for word in words %}{{ word.name }}, {% endfor %}`class`) - 1 AS `number`
 {% if labelled %}
   FROM (SELECT *, explode(array_repeat(0, `wrong`)) FROM labelled)
 {% else %}
@@ -58,7 +58,7 @@ WITH coded AS (
     SELECT `part`, pmod(xxhash64(:salt, `part`, `draw`), (SELECT COUNT(*) FROM numbered)) AS `number`
     FROM (
       SELECT explode(sequence(0, {{ parts - 1 }})) AS `part`, `draw`
-      FROM (SELECT row_number() OVER (ORDER BY {% for word in words %}{{ word.column }}, {% endfor %}`class`) AS `draw` FROM kept)
+      FROM (SELECT row_number() OVER (ORDER BY {% for word in words %}{{ word.name }}, {% endfor %}`class`) AS `draw` FROM kept)
     )
   ) AS d
   JOIN numbered AS n ON n.`number` = d.`number`
@@ -66,7 +66,7 @@ WITH coded AS (
 {% endif %}
 SELECT
 {% for word in words %}
-  {{ word.column }},
+  {{ word.name }},
 {% endfor %}
   `class`,
 {% if parts == 1 %}

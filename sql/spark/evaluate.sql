@@ -7,7 +7,7 @@ SELECT
   `right`,
 {% if edges %}
 {% for edge in edges %}
-  {% if not loop.first %}+ {% endif %}CAST(`value` > {{ edge }} AS INT){% if loop.last %} AS `bin`,{% endif %}
+  {%+ if not loop.first %}+ {% endif %}CAST(`value` > {{ edge }} AS INT){% if loop.last %} AS `bin`,{% endif %}
 
 {% endfor %}
 {% else %}
@@ -28,7 +28,7 @@ FROM (
 {% endif %}
 {# in a grid, each of several classes would need noise of its own #}
 {% if edges %}
-      {% if binary %}{{ class }}{% else %}0{% endif %} AS `class`,
+      {%+ if binary %}{{ class }}{% else %}0{% endif %} AS `class`,
       CAST({{ class }} = {{ predicted }} AS INT) AS `right`,
       {{ value }} AS `value`
 {% else %}
@@ -37,9 +37,7 @@ FROM (
       COALESCE(CAST({{ class }} = {{ predicted }} AS INT), 0) AS `right`,
       COALESCE({{ value }}, 0) AS `value`
 {% endif %}
-    FROM (
-{{ scored }}
-    ) AS s
+    FROM {{ scored | indent(4) }} AS s
 {% if edges %}
     WHERE {{ class }} IS NOT NULL
 {% endif %}

@@ -7,5 +7,5 @@ SELECT
   {{ word }},
 {% endfor %}
   `class`,
-  {% if nodes | length == 1 %}{{ nodes[0] }}{% else %}explode(array({{ nodes | join(", ") }})){% endif %} AS `node`
+  {%+ if nodes | length == 1 %}{{ nodes[0] }}{% else %}explode(array({{ nodes | join(", ") }})){% endif %} AS `node`
 FROM {{ codes }}

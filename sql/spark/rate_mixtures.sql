@@ -6,11 +6,11 @@
 WITH scored AS (
   SELECT
 {% for model in models %}
-    {{ model.value }} AS {{ model.column }},
+    {{ model.value }} AS {{ model.name }},
 {% endfor %}
     `class`,
     `rows`
-  FROM {{ codes }}
+  FROM {{ codes | indent(2) }}
 )
 , odds AS (
   SELECT

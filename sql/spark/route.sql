@@ -5,6 +5,6 @@
 SELECT
   *{% if replaced %} EXCEPT ({{ replaced | join(", ") }}){% endif %},
 {% for node in nodes %}
-  {{ node.value }} AS {{ node.column }}{{ loop | comma }}
+  {{ node.value }} AS {{ node.name }}{{ loop | comma }}
 {% endfor %}
 FROM {{ codes }}

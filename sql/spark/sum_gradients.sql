@@ -7,7 +7,7 @@ WITH layer0 AS (
   SELECT
     *,
     array({{ leaves | join(", ") }}) AS `leaves`
-  FROM {{ codes }}
+  FROM {{ codes | indent(2) }}
 )
 {% include "parts/layers.sql" %}
 , shares AS (

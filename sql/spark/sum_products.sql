@@ -4,12 +4,12 @@
 -- reads private rows: yes
 SELECT
 {% for one, other in pairs %}
-  COALESCE(SUM({{ places[one].column }} * {{ places[other].column }}), 0) AS `sum{{ loop.index0 }}`{{ loop | comma }}
+  COALESCE(SUM({{ places[one].name }} * {{ places[other].name }}), 0) AS `sum{{ loop.index0 }}`{{ loop | comma }}
 {% endfor %}
 FROM (
   SELECT
 {% for place in places %}
-    {{ place.value }} AS {{ place.column }}{{ loop | comma }}
+    {{ place.value }} AS {{ place.name }}{{ loop | comma }}
 {% endfor %}
   FROM {{ codes }}
 )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise, starmap
-from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,35 @@ from dpforest_duckdb.engine.shared.siblings import Siblings
 from dpforest_duckdb.sql import Sql, comment, render
 
 FEW_ROWS = 2**14  # up to about so many are counted by one GROUP BY for all attributes
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What a statement counts: the `wanted` nodes in some node_class columns, or, if none are
+    named, those from the `lowest` one.
+    """
+
+    columns: Sequence[Sql]
+    wanted: Sequence[int]
+    lowest: int
+
+
+@dataclass(frozen=True)
+class NodeClass:
+    """A node_class column, the coded rows that have it, and a name for those that are counted."""
+
+    column: Sql
+    codes: Sql
+    rows: Sql | None = None
+
+
+@dataclass(frozen=True)
+class CountedBlock:
+    """The number, the code and the attributes of a block."""
+
+    index: int
+    code: Sql
+    names: Sql
 
 
 class ClassCounts:
@@ -72,7 +102,7 @@ class ClassCounts:
         sql = render(
             "count_leaves",
             node_classes=[
-                SimpleNamespace(column=node_class, codes=stored.counted_codes(node_class))
+                NodeClass(node_class, stored.counted_codes(node_class))
                 for node_class in stored.counted
             ],
             first=first * stored.classes,
@@ -87,11 +117,14 @@ class ClassCounts:
         stored = self._stored
         number = entry(stored.layout.code_of(attribute), bins)
         label = f"{stored.node_classes[0]} % {stored.classes}"
-        pair, words = stored.ident("pair"), ", ".join(stored.layout.words)
-        rows = (
-            f"SELECT {words}, ({number}) * {stored.classes} + {label} AS {pair} FROM {stored.codes}"
-        )
-        return self._grids(0, max(bins) + 1, [pair], [], step="count_pairs", pairs=Sql(f"({rows})"))
+        node_class = Sql(f"({number}) * {stored.classes} + {label}")
+
+        def groups(parts: Sequence[Block]) -> Mapping[str, Integers]:
+            return self._found(
+                "count_pairs", parts, codes=stored.codes, node_class=node_class, few=self._few
+            )
+
+        return self._grids(0, max(bins) + 1, groups)
 
     def _of_nodes(self, first: int, nodes: int) -> list[Integers]:
         """The counts of nodes, without those of children that follow by subtraction."""
@@ -111,9 +144,9 @@ class ClassCounts:
         counts = [np.zeros((nodes, size, stored.classes), np.int64) for size in stored.domain.cells]
         for start in range(0, len(columns), MAX_COUNTED):
             node_classes = columns[start : start + MAX_COUNTED]
-            for whole, part in zip(
-                counts, self._grids(first, nodes, node_classes, wanted, lowest=lowest), strict=True
-            ):
+            groups = functools.partial(self._groups, Counted(node_classes, wanted, lowest))
+            found = self._grids(first, nodes, groups, len(node_classes))
+            for whole, part in zip(counts, found, strict=True):
                 whole += part
         for whole in counts:
             whole[same[:, 0] - first] = whole[same[:, 1] - first]
@@ -128,28 +161,22 @@ class ClassCounts:
         self,
         first: int,
         nodes: int,
-        node_classes: Sequence[Sql],
-        wanted: Sequence[int],
-        *,
-        lowest: int = 0,
-        step: str = "count_classes",
-        pairs: Sql | None = None,
+        groups: Callable[[Sequence[Block]], Mapping[str, Integers]],
+        columns: int = 1,
     ) -> list[Integers]:
-        """The counts by some node_class columns; of the `wanted` nodes only, if any are named, else
-        of the nodes from the `lowest` one.
-
-        `pairs` are rows with another column in place of node_class.
+        """The counts of nodes, or of the bins of pairs; `groups` finds those of some blocks, by so
+        many node_class columns.
         """
         classes = self._stored.classes
         parts = [
             part for block in self._stored.layout.blocks for part in block.parts(nodes, classes)
         ]
         # one GROUP BY for all attributes takes no memory for each of them
-        at_once = len(parts) if self._few else max(1, self._groups_at_once // len(node_classes))
+        at_once = len(parts) if self._few else max(1, self._groups_at_once // columns)
         counts: list[Integers] = []
         for start in range(0, len(parts), at_once):
             some = parts[start : start + at_once]
-            found = self._groups(some, lowest, node_classes, wanted, step, pairs)
+            found = groups(some)
             order = np.argsort(found["block"], kind="stable")
             ends = np.searchsorted(found["block"][order], range(len(some) + 1))
             code, node_class, rows = (
@@ -161,44 +188,40 @@ class ClassCounts:
                 counts += block.marginals(code[mine], node_class[mine], rows[mine], nodes, classes)
         return counts
 
-    def _groups(
-        self,
-        parts: Sequence[Block],
-        lowest: int,
-        node_classes: Sequence[Sql],
-        wanted: Sequence[int],
-        step: str,
-        pairs: Sql | None,
-    ) -> Mapping[str, Integers]:
+    def _groups(self, counted: Counted, parts: Sequence[Block]) -> Mapping[str, Integers]:
         """The groups of rows with the same node_class and code, for some blocks."""
-        stored = self._stored
-        values = max(block.size for block in parts)
-        code = stored.layout.bits_at if self._few else stored.layout.code
+        stored, lowest = self._stored, counted.lowest
         above = not all(lowest <= node for nodes in stored.open for node in nodes)
-        sql = render(
+        return self._found(
             "count_few" if self._few else "count_classes",
-            materialized=bool(wanted or pairs) or stored.tests_splits,
-            words=stored.layout.words,
-            blocks=[
-                SimpleNamespace(index=i, code=code(block.place), names=self._names(block))
-                for i, block in enumerate(parts)
-            ],
+            parts,
+            materialized=bool(counted.wanted) or stored.tests_splits,
             node_classes=[
-                SimpleNamespace(
-                    column=node_class,
-                    codes=pairs or stored.counted_codes(node_class),
-                    rows=stored.ident(f"rows{copy}"),
-                )
-                for copy, node_class in enumerate(node_classes)
+                NodeClass(node_class, stored.counted_codes(node_class), stored.ident(f"rows{copy}"))
+                for copy, node_class in enumerate(counted.columns)
             ],
             node_class_type=stored.node_class_type,
-            wanted=wanted and self._node_classes_of(wanted),
-            values=values,
+            wanted=counted.wanted and self._node_classes_of(counted.wanted),
             first=lowest * stored.classes if above else 0,
         )
-        found = stored.arrays(sql, step=step)
+
+    def _found(self, step: str, parts: Sequence[Block], **values: Any) -> dict[str, Integers]:
+        """The groups that a template counts, for some blocks."""
+        layout, most = self._stored.layout, max(block.size for block in parts)
+        code = layout.bits_at if self._few else layout.code
+        sql = render(
+            step,
+            words=layout.words,
+            blocks=[
+                CountedBlock(i, code(block.place), self._names(block))
+                for i, block in enumerate(parts)
+            ],
+            values=most,
+            **values,
+        )
+        found: dict[str, Integers] = self._stored.arrays(sql, step=step)
         if self._few:
-            node_block, found["value"] = np.divmod(found["key"], values)
+            node_block, found["value"] = np.divmod(found["key"], most)
             found["node_class"], found["block"] = np.divmod(node_block, len(parts))
         return found
 

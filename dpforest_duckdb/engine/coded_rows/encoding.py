@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Coding
@@ -11,7 +10,19 @@ from dpforest_duckdb.engine.coded_rows.layout import Layout
 from dpforest_duckdb.engine.coded_rows.leaves import label
 from dpforest_duckdb.engine.connection.statements import Statements
 from dpforest_duckdb.scoring.codes import unsigned
-from dpforest_duckdb.sql import Sql, render
+from dpforest_duckdb.sql import Column, Sql, nested, render
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A column whose values are searched for among its edges, which are `constants`; the names of
+    the columns that hold these, and the number of those below a value.
+    """
+
+    column: Sql
+    below: Sql
+    edges: Sql
+    constants: Sql
 
 
 @dataclass(frozen=True)
@@ -39,19 +50,14 @@ class Encoding:
         return render(
             "encode",
             codes=codes,
-            words=[
-                SimpleNamespace(column=column, code=code)
-                for column, code in zip(
-                    self.layout.words, self.layout.packed(self._codes()), strict=True
-                )
-            ],
+            words=list(map(Column, self.layout.packed(self._codes()), self.layout.words)),
             node_class=self.node_class,
             node_class_type=self.node_class_type,
             classes=len(domain.classes),
             parts=self.coding.parts,
             bootstrap=self.coding.sample == "bootstrap",
             first_phase_labels=[
-                SimpleNamespace(label=label(self.layout, tree), column=column)
+                Column(label(self.layout, tree), column)
                 for tree, column in zip(self.coding.first_phase, labels, strict=True)
             ],
             wrong=Sql(" + ".join(f'CAST({column} <> "class" AS INTEGER)' for column in labels)),
@@ -88,12 +94,12 @@ class Encoding:
         if not lists:
             return source
         longest = max(len(attributes[number].edges) for number in lists)
-        *steps, first_step = (2**exponent for exponent in range(longest.bit_length()))
-        sql = render(
+        first_step, *steps = (2**exponent for exponent in reversed(range(longest.bit_length())))
+        return nested(
             "search_edges",
             source=source,
             searched=[
-                SimpleNamespace(
+                Searched(
                     column=dialect.ident(attributes[number].column),
                     below=self._below(number),
                     edges=dialect.ident(f"{self.name}_edges{number}"),
@@ -104,7 +110,6 @@ class Encoding:
             first_step=first_step,
             steps=steps,
         )
-        return Sql(f"({sql})")
 
     def _below(self, attribute: int) -> Sql:
         """The column with the number of edges below a value; no column of the user has its name."""

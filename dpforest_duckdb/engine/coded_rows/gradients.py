@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import SimpleNamespace
+from dataclasses import dataclass
 from typing import Any
 
 from dpforest_duckdb.arrays import Integers
@@ -17,14 +17,23 @@ from dpforest_duckdb.engine.coded_rows.leaves import (
     narrow,
 )
 from dpforest_duckdb.engine.coded_rows.stored_rows import StoredRows
-from dpforest_duckdb.engine.shared.exponentials import Column, Shares
+from dpforest_duckdb.engine.shared.exponentials import Shares
 from dpforest_duckdb.engine.shared.grids import by_tree, scored_classes, scores_of
-from dpforest_duckdb.sql import Sql, nested, render
+from dpforest_duckdb.sql import Column, Sql, nested, render
 from dpforest_duckdb.tree import LEAF, Tree
 
 MAX_UNSTORED = 3  # trees whose votes every statement looks up again; with more, scores are stored
 
 _Splits = tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
+class AddedTree:
+    """A tree whose votes are added: a column, and from it the votes for each score."""
+
+    value: Sql
+    name: Sql
+    votes: Sequence[Sql]
 
 
 class ScoredRows:
@@ -90,8 +99,8 @@ class ScoredRows:
             "layers": [each for each in (cells, words, votes) if each],
         }
 
-    def _votes(self, tree: Tree, leaf: str) -> SimpleNamespace:
-        """What the template needs to add a tree's votes: a column, and from it each score's votes.
+    def _votes(self, tree: Tree, leaf: str) -> AddedTree:
+        """How a tree's votes are added.
 
         With one score the column has the votes, unless the tree's leaf is stored; else it has the
         number of the leaf.
@@ -100,9 +109,9 @@ class ScoredRows:
         name = self._stored.ident(leaf)
         if len(votes) == 1 and _splits(tree) not in self._leaves:
             value = at_leaf(self._layout, tree, votes[0], separate=True)
-            return SimpleNamespace(name=name, value=value, votes=[name])
+            return AddedTree(value, name, [name])
         entries = [Sql(f"{constants(values)}[{name} + 1]") for values in votes]
-        return SimpleNamespace(name=name, value=self._leaf(tree), votes=entries)
+        return AddedTree(self._leaf(tree), name, entries)
 
     def _leaf(self, tree: Tree) -> Sql:
         """The number of a row's leaf: a stored column, or else from the row's codes."""
@@ -124,7 +133,7 @@ class ScoredRows:
             hessian_numerator=scale.hessian_numerator,
             hessian_denominator=scale.hessian_denominator,
             trees=[
-                SimpleNamespace(node=self._leaf(tree), leaf=stored.ident(f"leaf{number}"))
+                Column(self._leaf(tree), stored.ident(f"leaf{number}"))
                 for number, tree in enumerate(trees)
             ],
         )

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.engine.base import Splits
 from dpforest_duckdb.engine.shared.packing import Place
-from dpforest_duckdb.sql import Sql
+from dpforest_duckdb.sql import Column, Sql
 from dpforest_duckdb.tree import EQUALS, MULTIWAY, THRESHOLD
 
 MAX_LIST = 1024  # entries; DuckDB copies a list for every 2,048 rows, so long ones are slow
@@ -93,6 +92,19 @@ class Moves:
         return Sql(f"{value('first')} + {classes} * CAST({branch} AS BIGINT)")
 
 
+@dataclass(frozen=True)
+class Move:
+    """How rows move in a node_class `column`: the node_class of a row in its `child`.
+
+    If there are `figures`, they are the columns of a table to join, by the name `table`.
+    """
+
+    column: Sql
+    child: Sql
+    table: Sql
+    figures: Sequence[Column]
+
+
 def moved(
     moves: Moves,
     node_class: Sql,
@@ -101,8 +113,8 @@ def moved(
     table: Sql,
     words: Sequence[Sql],
     classes: int,
-) -> SimpleNamespace:
-    """What the template needs to move rows by a column `node_class`.
+) -> Move:
+    """How rows move by a column `node_class`.
 
     `others` are the other nodes that may hold rows. `table` is a name for a table to join.
     """
@@ -116,9 +128,7 @@ def moved(
     elif ((others * classes < first) | (others * classes > last)).any():
         known = f"{column} BETWEEN {first} AND {last}"
         child = Sql(f"CASE WHEN {known} THEN {child} ELSE {column} END")
-    return SimpleNamespace(
-        column=node_class, child=child, table=table, figures=[] if listed else _figures(moves)
-    )
+    return Move(node_class, child, table, [] if listed else _figures(moves))
 
 
 def _lists(moves: Moves, column: str, first: int, last: int) -> Callable[[str], Sql]:
@@ -142,14 +152,14 @@ def _joined(table: Sql) -> Callable[[str], Sql]:
     return lambda name: Sql(f'{table}."{name}"')
 
 
-def _figures(moves: Moves) -> list[SimpleNamespace]:
+def _figures(moves: Moves) -> list[Column]:
     """The columns of the table to join."""
     names = ["node_class", "first", "word", "flip", "mask"]
     names += ["above"] if moves.binary else ["carry", "shift"]
     return [
-        SimpleNamespace(
-            name=Sql(f'"{name}"'),
-            values=Sql(f"unnest(CAST('{getattr(moves, name).tolist()}' AS {_type(name)}[]))"),
+        Column(
+            Sql(f"unnest(CAST('{getattr(moves, name).tolist()}' AS {_type(name)}[]))"),
+            Sql(f'"{name}"'),
         )
         for name in names
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from types import SimpleNamespace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,10 +22,22 @@ from dpforest_duckdb.engine.coded_rows.stored_rows import StoredRows
 from dpforest_duckdb.engine.connection.temp_space import SUM
 from dpforest_duckdb.engine.shared.grids import dense, in_dimensions, symmetric
 from dpforest_duckdb.engine.shared.mixture_points import MixturePoints
-from dpforest_duckdb.sql import Sql, render
+from dpforest_duckdb.sql import Column, Sql, render
 from dpforest_duckdb.tree import Tree
 
 MAX_SUMS = 1000  # of products, in one statement
+
+
+@dataclass(frozen=True)
+class LabelledTree:
+    """A tree whose labels are counted: the `label` of a row is looked up in `labels` by its node,
+    which is `shift` below the one in its node_class column; the root stays node 0.
+    """
+
+    node_class: Sql
+    shift: int
+    label: Sql
+    labels: Sql
 
 
 class DuckDBRows:
@@ -68,10 +80,7 @@ class DuckDBRows:
             node_classes=self._node_classes,
             classes=self._classes,
             scores=[
-                SimpleNamespace(
-                    column=self._ident(f"score{number}"),
-                    votes=constants(values.tolist()),
-                )
+                Column(constants(values.tolist()), self._ident(f"score{number}"))
                 for number, values in enumerate(votes)
             ],
             cuts=list(cuts),
@@ -83,10 +92,7 @@ class DuckDBRows:
 
     def sum_products(self, positions: Mapping[int, Integers]) -> Integers:
         places = [
-            SimpleNamespace(
-                column=self._ident(f"place{number}"),
-                value=entry(self._layout.code_of(attribute), values),
-            )
+            Column(entry(self._layout.code_of(attribute), values), self._ident(f"place{number}"))
             for number, (attribute, values) in enumerate(in_dimensions(positions))
         ]
 
@@ -119,7 +125,7 @@ class DuckDBRows:
             codes=walk.with_node_classes,
             classes=self._classes,
             trees=[
-                SimpleNamespace(
+                LabelledTree(
                     node_class=node_class,
                     shift=int(shift),
                     label=column,

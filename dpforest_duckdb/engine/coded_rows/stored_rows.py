@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import secrets
 from collections.abc import Collection, Sequence
-from types import SimpleNamespace
+from dataclasses import dataclass, replace
 
 import duckdb
 import numpy as np
@@ -17,16 +17,33 @@ from dpforest_duckdb.engine.base import Coding, Splits
 from dpforest_duckdb.engine.coded_rows.encoding import Encoding
 from dpforest_duckdb.engine.coded_rows.layout import Layout
 from dpforest_duckdb.engine.coded_rows.leaves import at_leaf, in_grid
-from dpforest_duckdb.engine.coded_rows.routing import Moves, moved
+from dpforest_duckdb.engine.coded_rows.routing import Move, Moves, moved
 from dpforest_duckdb.engine.connection.statements import Statements
 from dpforest_duckdb.engine.connection.temp_space import at_once
 from dpforest_duckdb.engine.shared.copies import Copies
 from dpforest_duckdb.scoring.codes import unsigned
-from dpforest_duckdb.sql import Sql, render
+from dpforest_duckdb.sql import Column, Sql, nested, render
 from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree
 
 MAX_JOINS = 32  # in one statement: planning takes time for each join, and DuckDB nests at most 1000
 MAX_TESTS = 7  # first splits of a tree that each statement tests again; with more, rows are moved
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The coded `table` that rows start from. It is dropped with them if they own it.
+
+    `name` begins the names of the tables that are made of it. If there is one node_class column,
+    it has a `type`, and so many trees share it: the first nodes are their `roots`. If rows are
+    `restarted`, they start at the roots, whatever their nodes in the table.
+    """
+
+    table: Sql
+    name: str
+    type: Sql
+    roots: int = 1
+    owned: bool = True
+    restarted: bool = False
 
 
 class StoredRows:
@@ -42,6 +59,7 @@ class StoredRows:
         cursor: duckdb.DuckDBPyConnection,
         domain: Domain,
         copies: int,
+        origin: Origin,
     ) -> None:
         self.statements = statements
         self.cursor = cursor
@@ -52,17 +70,45 @@ class StoredRows:
         self.classes = len(domain.classes)
         self.layout = Layout(domain.cells, self.classes, self.ident)
         self.node_classes = [self.ident(f"node_class{copy}") for copy in range(copies)]
-        self.node_class_type = unsigned(copies * self.classes)
+        self.node_class_type = origin.type
         # for each node_class column, the nodes that may hold rows
-        self.open = [{copy} for copy in range(copies)]
-        self._roots = 1  # the trees that share a node_class column
-        self._name = f"dpforest_{secrets.token_hex(6)}"
-        self._coded = self.ident("temp", "main", f"{self._name}_0")
-        self._owned = True
+        self.open = [{copy} for copy in range(copies)] if copies > 1 else [set(range(origin.roots))]
+        self._origin = origin
         self._version = 0
         self._newest = 0  # the last version that may be in the database
-        self._restarted = False
         self._first_splits: Tree | None = None  # that every statement tests, as no row was moved
+
+    @staticmethod
+    def encoded(
+        statements: Statements,
+        cursor: duckdb.DuckDBPyConnection,
+        table: TableInfo,
+        coding: Coding,
+    ) -> StoredRows:
+        """The rows of `table`, in a new table of codes."""
+        name = _new_name()
+        origin = Origin(
+            table=_table(statements, name, 0),
+            name=name,
+            type=unsigned(coding.trees * len(coding.domain.classes)),
+            roots=coding.parts,
+        )
+        rows = StoredRows(statements, cursor, coding.domain, coding.node_columns, origin)
+        encoding = Encoding(
+            coding=coding,
+            statements=statements,
+            layout=rows.layout,
+            name=name,
+            node_class=rows.node_classes[0],
+            node_class_type=rows.node_class_type,
+        )
+        # the salt is a parameter, so that it is not in the statements that are shown
+        # (looking for $salt in the SQL is no test for its use: a column's name may contain it)
+        by_unit = not coding.unit.is_row
+        needs_salt = by_unit or coding.parts > 1 or coding.sample == "bootstrap"
+        values = {"salt": coding.salt} if needs_salt else None
+        rows.run(encoding.sql(rows.codes, table), values, step="encode")
+        return rows
 
     def with_same_codes(self, copies: int, *, owned: bool = False) -> StoredRows:
         """The same rows at their roots.
@@ -70,20 +116,26 @@ class StoredRows:
         If the coded table is `owned`, it is dropped with them; then the rows here must not be used
         any more.
         """
-        other = StoredRows(self.statements, self.cursor, self.domain, copies)
-        other._coded, other._owned = self._coded, owned
-        other._name = self._name if owned else other._name
-        if copies == 1:  # else the node_classes are computed again
-            other.node_class_type = self.node_class_type
-            other._roots, other.open = self._roots, [set(range(self._roots))]
-        return other
+        one = copies == 1  # else the node_classes are computed again
+        origin = replace(
+            self._origin,
+            name=self._origin.name if owned else _new_name(),
+            type=self.node_class_type if one else unsigned(copies * self.classes),
+            roots=self._origin.roots if one else 1,
+            owned=owned,
+        )
+        return StoredRows(self.statements, self.cursor, self.domain, copies, origin)
 
     def at_roots(self, copies: int) -> StoredRows:
         """The same rows as they are now, at the roots of `copies` trees whatever their nodes."""
-        other = self.with_same_codes(copies)
-        other._coded, other._restarted = self.codes, True
-        other._roots, other.open = 1, [{copy} for copy in range(copies)]
-        return other
+        origin = Origin(
+            table=self.codes,
+            name=_new_name(),
+            type=self.node_class_type if copies == 1 else unsigned(copies * self.classes),
+            owned=False,
+            restarted=True,
+        )
+        return StoredRows(self.statements, self.cursor, self.domain, copies, origin)
 
     @property
     def codes(self) -> Sql:
@@ -92,28 +144,8 @@ class StoredRows:
 
     def _named(self, version: int) -> Sql:
         if not version:
-            return self._coded
-        return self.ident("temp", "main", f"{self._name}_{version}")
-
-    def encode(self, table: TableInfo, coding: Coding) -> None:
-        """Make the table."""
-        self.node_class_type = unsigned(coding.trees * self.classes)
-        if coding.parts > 1:
-            self._roots, self.open = coding.parts, [set(range(coding.parts))]
-        encoding = Encoding(
-            coding=coding,
-            statements=self.statements,
-            layout=self.layout,
-            name=self._name,
-            node_class=self.node_classes[0],
-            node_class_type=self.node_class_type,
-        )
-        # the salt is a parameter, so that it is not in the statements that are shown
-        # (looking for $salt in the SQL is no test for its use: a column's name may contain it)
-        by_unit = not coding.unit.is_row
-        needs_salt = by_unit or coding.parts > 1 or coding.sample == "bootstrap"
-        values = {"salt": coding.salt} if needs_salt else None
-        self.run(encoding.sql(self.codes, table), values, step="encode")
+            return self._origin.table
+        return _table(self.statements, self._origin.name, version)
 
     @property
     def with_node_classes(self) -> Sql:
@@ -127,22 +159,28 @@ class StoredRows:
         same rows. Each statement then computes the others, and tests the first splits.
         """
         first = self._first_splits
-        stored = len(self.node_classes) == 1 and not self._restarted and first is None
+        stored = len(self.node_classes) == 1 and not self._origin.restarted and first is None
         if self._version or stored:
             return self.codes
         label = self.node_classes[0]
-        if self._restarted:
+        if self._origin.restarted:
             label = Sql(f"{label} % {self.classes}")
         label = Sql(f"CAST({label} AS BIGINT)")  # its type may be too narrow for the sum
-        classes, node_classes = self.classes, ""
+        node_classes = list[Column]()
         for copy, node_class in enumerate(self.node_classes):
             if node_class not in columns:
                 continue
-            root = Sql(copy * classes)
+            root = Sql(copy * self.classes)
             if first is not None:
                 root = self._leaf_times_classes(first, copy)
-            node_classes += f", CAST({root} + {label} AS {self.node_class_type}) AS {node_class}"
-        return Sql(f"(SELECT {', '.join(self.layout.words)}{node_classes} FROM {self.codes})")
+            node_classes.append(Column(Sql(f"{root} + {label}"), node_class))
+        return nested(
+            "with_nodes",
+            words=self.layout.words,
+            node_classes=node_classes,
+            type=self.node_class_type,
+            codes=self.codes,
+        )
 
     def _leaf_times_classes(self, tree: Tree, root: int) -> Sql:
         """The number of a row's leaf below a root, times the number of classes."""
@@ -202,7 +240,7 @@ class StoredRows:
         """
         before = self._first_splits
         made = len(splits.node) + (0 if before is None else int((before.kind != LEAF).sum()))
-        alone = len(self.node_classes) == 1 and self._roots > 1
+        alone = len(self.node_classes) == 1 and self._origin.roots > 1
         if self._version or alone or made > MAX_TESTS * len(self.node_classes):
             return None
 
@@ -222,7 +260,7 @@ class StoredRows:
             votes=np.zeros((nodes, self.classes), np.int64),
         )
 
-    def _moves(self, splits: Splits) -> list[SimpleNamespace]:
+    def _moves(self, splits: Splits) -> list[Move]:
         """How the rows move in each node_class column in which a node is split."""
         words = [Sql(f"c.{word}") for word in self.layout.words]
         found = []
@@ -252,7 +290,7 @@ class StoredRows:
                     nodes.remove(node)
                     nodes.update(range(splits.first[i], splits.first[i] + arity))
 
-    def _route(self, moves: Sequence[SimpleNamespace], nodes: int) -> None:
+    def _route(self, moves: Sequence[Move], nodes: int) -> None:
         """Move the rows in some of the node_classes; the other node_classes stay the same."""
         moving = {move.column for move in moves}
         self.replace(
@@ -277,5 +315,15 @@ class StoredRows:
             self._drop(version)
 
     def _drop(self, version: int) -> None:
-        if version or self._owned:
+        if version or self._origin.owned:
             self.run(f"DROP TABLE IF EXISTS {self._named(version)}")
+
+
+def _new_name() -> str:
+    """What the names of tables begin with that no other rows have."""
+    return f"dpforest_{secrets.token_hex(6)}"
+
+
+def _table(statements: Statements, name: str, version: int) -> Sql:
+    """A TEMP table of codes."""
+    return statements.dialect.ident("temp", "main", f"{name}_{version}")

@@ -32,18 +32,16 @@ def selected(
     stored: Mapping[str, str],
     columns: Mapping[str, ColumnType],
     categories: Mapping[str, tuple[str, ...]] | None = None,
-) -> Sql:
+) -> list[Sql]:
     """The columns to read, each in its type; `stored` are the types that they are stored in.
 
     `categories` are those of the columns of a DataFrame (see `TableInfo`).
     """
     given = categories or {}
-    return Sql(
-        ", ".join(
-            cast(name, column_type(stored[name]), kind, name, given.get(name))
-            for name, kind in columns.items()
-        )
-    )
+    return [
+        cast(name, column_type(stored[name]), kind, name, given.get(name))
+        for name, kind in columns.items()
+    ]
 
 
 def cast(

@@ -84,13 +84,11 @@ class Statements:
         other function is given. `on` is another connection to run on.
         """
         connection = self.connection if on is None else on
-        if self.trace:  # a statement that is no step reads the catalogue, models or settings
-            self.trace(sql if step else f"-- reads private rows: no\n{sql}")
 
         def work() -> Any:
             return fetch(connection.execute(sql, values or None))
 
-        return self.call(work, step=step, on=connection)
+        return self.call(work, step=step, on=connection, sql=sql)
 
     def arrays(
         self,
@@ -121,11 +119,15 @@ class Statements:
         *,
         step: str = "",
         on: duckdb.DuckDBPyConnection | None = None,
+        sql: str = "",
     ) -> Result:
         """The result of something that uses a connection, run and interrupted as by `run`.
 
-        Raises `DpforestError`, without any data, for an error of DuckDB.
+        `sql` is the statement that it runs, if it runs one: to be traced. Raises `DpforestError`,
+        without any data, for an error of DuckDB.
         """
+        if self.trace and sql:  # one that is no step reads the catalogue, models or settings
+            self.trace(sql if step else f"-- reads private rows: no\n{sql}")
         if threading.current_thread() is self._worker:  # it would wait for itself
             return work()
         connection = self.connection if on is None else on

@@ -13,7 +13,7 @@ from dpforest_duckdb.domain.types import column_types
 from dpforest_duckdb.engine.predictions.read_beside import read_beside
 from dpforest_duckdb.engine.sources.frame_columns import kinds_of
 from dpforest_duckdb.engine.sources.frames import AnyFrame, Frame, is_frame
-from dpforest_duckdb.engine.sources.memory_database import NewDatabase
+from dpforest_duckdb.engine.sources.memory_database import NewDatabase, Part
 from dpforest_duckdb.engine.sources.pandas_texts import has_texts_alone, with_texts
 from dpforest_duckdb.engine.sources.relations import columns_of
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
@@ -21,6 +21,7 @@ from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.scoring.score_sql import Scored, score_sql
+from dpforest_duckdb.sql import Sql, render
 
 _ALIAS = "dpforest_rows"  # what a query calls the relation that it reads
 _ROWS = DuckDB().ident(_ALIAS)
@@ -79,7 +80,8 @@ def _with_texts_beside(
         return rows, {}
     frame = Frame.of("rows", objects, NewDatabase(con))
     with frame.reading() as (memory, view, _):
-        found = memory.arrays(f"SELECT * FROM {view}", step="read")
+        sql = render("read", made=None, parts=[Part([Sql("*")], view)])
+        found = memory.arrays(sql, step="read")
     texts = _free_names(list(found), [str(name) for name in kinds_of(rows)])
     held = {texts[name]: _with_none(column) for name, column in found.items()}
     return {**rows, **held} if isinstance(rows, dict) else rows.assign(**held), texts

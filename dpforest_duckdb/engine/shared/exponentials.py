@@ -15,21 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dpforest_duckdb.sql import Sql
+from dpforest_duckdb.sql import Column, Sql
 from dpforest_duckdb.tree import SCALE
 
 ONE = 2**24  # exponentials are in units of 1 / ONE
 LOG_STEPS = 2**16  # logarithms are those of multiples of 1 / LOG_STEPS
 
 Ident = Callable[[str], Sql]
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a SELECT, by its value and its name."""
-
-    value: Sql
-    name: Sql
 
 
 def exponential(distance: str, scale: int = SCALE) -> Sql:

@@ -26,10 +26,11 @@ from dpforest_duckdb.engine.sources.memory_database import (
     DatabaseOpener,
     GivenDatabase,
     MemoryDatabase,
+    Part,
 )
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
-from dpforest_duckdb.sql import Sql
+from dpforest_duckdb.sql import Column, Sql, nested
 
 PARQUET, CSV = (".parquet", ".pq"), (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _PATTERN = frozenset("*?[")
@@ -137,8 +138,8 @@ class ParquetFiles:
         with self.database.opened(self.files) as memory:
             _refuse_changed(self, self.columns, lambda: _schema(self.files, GivenDatabase(memory)))
             source = _parquet(self.files, repair=not self._may_be_text(table.units))
-            rows = Sql(f"SELECT {selected(self.columns, table.columns)} FROM {source}")
-            yield replace(memory.opened(table, "VIEW", rows), check=check)
+            part = Part(selected(self.columns, table.columns), source)
+            yield replace(memory.opened(table, [part], copied=False), check=check)
 
 
 @dataclass(frozen=True)
@@ -190,13 +191,11 @@ class CsvFiles:
         alike: dict[Header, list[Path]] = {}
         for file, header in zip(self.files, self.headers, strict=True):
             alike.setdefault(header, []).append(file)
-        parts = [
-            f"SELECT {selected(self.columns, table.columns)} FROM {_csv(files, header)}"
-            for header, files in alike.items()
-        ]
+        columns = selected(self.columns, table.columns)
+        parts = [Part(columns, _csv(files, header)) for header, files in alike.items()]
         _refuse_changed(self, self.headers, lambda: headers(self.files))
         with self.database.opened(self.files) as memory:
-            yield memory.opened(table, "TABLE", Sql(" UNION ALL ".join(parts)))
+            yield memory.opened(table, parts, copied=True)
 
 
 def _pattern_for(folder: Path) -> Path:
@@ -334,17 +333,13 @@ def _csv(files: Sequence[Path], header: Header) -> Sql:
     rows after a record that is longer than a buffer may be lost, so buffers are large.
     """
     dialect = DuckDB()
-    names = ", ".join(dialect.text(str(file)) for file in files)
-    columns = ", ".join(f"'column{number}': 'VARCHAR'" for number in range(len(header.names)))
-    read = (
-        f"read_csv([{names}], columns = {{{columns}}}, auto_detect = false, header = true, "
-        f"delim = {dialect.text(header.delimiter)}, quote = '\"', escape = '\"', "
-        "new_line = '\\n', strict_mode = false, ignore_errors = true, parallel = false, "
-        f"buffer_size = {max(map(_buffer, files))})"
+    return nested(
+        "read_csv",
+        columns=[
+            Column(Sql(f"column{number}"), dialect.ident(name))
+            for number, name in enumerate(header.names)
+        ],
+        files=[dialect.text(str(file)) for file in files],
+        delimiter=dialect.text(header.delimiter),
+        buffer_size=max(map(_buffer, files)),
     )
-    trimmed = ", ".join(
-        f"nullif(trim(column{number}), '') AS {dialect.ident(name)}"
-        for number, name in enumerate(header.names)
-    )
-    every = ", ".join(f"column{number}" for number in range(len(header.names)))
-    return Sql(f"(SELECT {trimmed} FROM {read} WHERE hash({every}) IS NOT NULL)")

@@ -23,7 +23,7 @@ from dpforest_duckdb.engine.sources.frame_columns import (
     registered,
     without_rows,
 )
-from dpforest_duckdb.engine.sources.memory_database import DatabaseOpener, MemoryDatabase
+from dpforest_duckdb.engine.sources.memory_database import DatabaseOpener, MemoryDatabase, Part
 from dpforest_duckdb.engine.tables.snapshot import new_cursor
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.sql import Sql
@@ -117,7 +117,7 @@ class Frame:
             def fill() -> None:
                 view, stored = _registered(memory, self.rows)
                 columns = selected(stored, table.columns, table.categories)
-                memory.create(table, "VIEW", Sql(f"SELECT {columns} FROM {view}"))
+                memory.create(table, [Part(columns, view)], copied=False)
                 # each connection has views of its own
                 registered(cursor, self.rows, table.columns)
 

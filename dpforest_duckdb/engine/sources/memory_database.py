@@ -18,7 +18,7 @@ from dpforest_duckdb.engine.connection.statements import Statements
 from dpforest_duckdb.engine.sources.engine import ReadableRows
 from dpforest_duckdb.engine.tables.snapshot import new_cursor
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
-from dpforest_duckdb.sql import Sql
+from dpforest_duckdb.sql import Sql, render
 
 
 class DatabaseOpener(Protocol):
@@ -69,13 +69,24 @@ class GivenDatabase:
         yield self.memory
 
 
+@dataclass(frozen=True)
+class Part:
+    """Columns of some rows to read, and the rows to read them from."""
+
+    columns: Sequence[Sql]
+    rows: Sql
+
+
 class MemoryDatabase(Statements):
     """An open database in memory."""
 
-    def opened(self, table: TableInfo, kind: str, rows: Sql) -> ReadableRows:
+    def opened(self, table: TableInfo, parts: Sequence[Part], *, copied: bool) -> ReadableRows:
         """Rows under the name of a table, once they are filled in: see `create`."""
-        return ReadableRows(self, new_cursor(self), lambda: self.create(table, kind, rows))
+        return ReadableRows(
+            self, new_cursor(self), lambda: self.create(table, parts, copied=copied)
+        )
 
-    def create(self, table: TableInfo, kind: str, rows: Sql) -> None:
-        """Give rows the name of a table: `kind` is TABLE (a copy) or VIEW (no copy)."""
-        self.run(f"CREATE {kind} {DuckDB().ident(*table.key)} AS {rows}", step="read")
+    def create(self, table: TableInfo, parts: Sequence[Part], *, copied: bool) -> None:
+        """Give rows the name of a table: a copy of them, or a view."""
+        made = DuckDB().ident(*table.key)
+        self.run(render("read", made=made, copied=copied, parts=parts), step="read")

@@ -19,11 +19,13 @@ from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.columns.casts import selected
 from dpforest_duckdb.engine.sources.engine import ReadableRows
+from dpforest_duckdb.engine.sources.memory_database import Part
 from dpforest_duckdb.engine.sources.query_reads import refuse_unreadable
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.engine.tables.snapshot import new_cursor
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
+from dpforest_duckdb.sql import render
 
 
 @dataclass(frozen=True)
@@ -79,14 +81,13 @@ class Relation:
         The connection is in one transaction from here until the rows are read.
         """
         engine, ident = self.engine, DuckDB().ident
-        name = ident(*table.key)
-        columns = selected(self.columns, table.columns)
         alias = f"dpforest_{secrets.token_hex(6)}"  # a table or view of this name would be read
         reading = contextlib.ExitStack()  # what ends the transaction
 
         def fill() -> None:
-            rows = f"CREATE TABLE {name} AS SELECT {columns} FROM {alias}"
-            engine.call(lambda: self.relation.query(alias, rows), step="read")
+            part = Part(selected(self.columns, table.columns), ident(alias))
+            sql = render("read", made=ident(*table.key), copied=True, parts=[part])
+            engine.call(lambda: self.relation.query(alias, sql), step="read", sql=sql)
             engine.run("COMMIT")
             reading.pop_all()
 

@@ -6,7 +6,6 @@ The votes of all trees that split only by attributes of one block are summed for
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from dpforest_duckdb.engine.shared.grids import scores_of
 from dpforest_duckdb.engine.spark.layout import Layout
 from dpforest_duckdb.engine.spark.leaves import Leaves
 from dpforest_duckdb.scoring.codes import SparkCodes
-from dpforest_duckdb.sql import Sql, render
+from dpforest_duckdb.sql import Column, Sql, render
 from dpforest_duckdb.tree import LEAF, Tree
 
 
@@ -59,7 +58,7 @@ class AddedVotes:
         """The rows of a view with their scores."""
         numbers, ident = self._dialect.numbers, self._dialect.ident
         leaves = [
-            SimpleNamespace(column=ident(f"added{number}"), node=found.sql(Sql("0"), numbers))
+            Column(found.sql(Sql("0"), numbers), ident(f"added{number}"))
             for number, found in enumerate(self._leaves())
         ]
         of_trees = [scores_of(tree.votes) for tree in self._trees]
@@ -72,10 +71,10 @@ class AddedVotes:
                 for block, votes in sorted(self._of_blocks.items())
             ]
             terms += [
-                f"get({numbers(of_tree[number].tolist(), 'BIGINT')}, {leaf.column})"
+                f"get({numbers(of_tree[number].tolist(), 'BIGINT')}, {leaf.name})"
                 for of_tree, leaf in zip(of_trees, leaves, strict=True)
             ]
-            scores.append(SimpleNamespace(column=column, value=Sql(" + ".join(terms))))
+            scores.append(Column(Sql(" + ".join(terms)), column))
         return render(
             "spark/add_votes", codes=view, words=self._layout.words, leaves=leaves, scores=scores
         )

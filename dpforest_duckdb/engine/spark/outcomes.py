@@ -20,7 +20,7 @@ from dpforest_duckdb.engine.spark.steps import Rows, Steps
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.score_sql import Scored, score_sql
-from dpforest_duckdb.sql import Sql, render
+from dpforest_duckdb.sql import Sql, bracketed, render
 
 
 class SparkOutcomes:
@@ -59,7 +59,7 @@ class SparkOutcomes:
         scored = score_sql(self._forest, source, prefix=prefix, dialect=dialect, keep=keep)
         sql = render(
             "spark/evaluate",
-            scored=Sql(scored.rstrip()),
+            scored=bracketed(Sql(scored)),
             edges=[Sql(str(edge)) for edge in edges],
             **comparison,
         )

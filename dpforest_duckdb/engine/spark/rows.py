@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from dpforest_duckdb.engine.base import (
     Splits,
 )
 from dpforest_duckdb.engine.shared.copies import Copies
-from dpforest_duckdb.engine.shared.exponentials import Column, Shares
+from dpforest_duckdb.engine.shared.exponentials import Shares
 from dpforest_duckdb.engine.shared.grids import (
     by_tree,
     dense,
@@ -40,7 +39,7 @@ from dpforest_duckdb.engine.spark.added_votes import AddedVotes
 from dpforest_duckdb.engine.spark.layout import Layout
 from dpforest_duckdb.engine.spark.leaves import Leaves
 from dpforest_duckdb.engine.spark.steps import PrivateViews, Rows, Steps
-from dpforest_duckdb.sql import Sql, render
+from dpforest_duckdb.sql import Column, Sql, bracketed, nested, render
 from dpforest_duckdb.tree import SCALE, Tree
 
 MOST_LOOKUPS = 96  # in a query; Java runs much longer methods without compiling them
@@ -53,6 +52,24 @@ class SourceView:
 
     view: Sql
     row_hash: Sql
+
+
+@dataclass(frozen=True)
+class BinnedScore:
+    """A score, the `bin` that it is counted by, and the votes of the nodes that it is a sum of."""
+
+    column: Sql
+    bin: Sql
+    votes: Sql
+
+
+@dataclass(frozen=True)
+class LabelledTree:
+    """A tree whose labels are counted: the column of its leaf, and the label of each node."""
+
+    column: Sql
+    leaf: Sql
+    labels: Sql
 
 
 class SparkRows:
@@ -76,23 +93,20 @@ class SparkRows:
         dialect, domain, unit = self._steps.dialect, self._domain, coding.unit
         roots = range(coding.parts) if len(self._nodes) == 1 else None
         self._leaves = [Leaves.at(self._layout, roots or [n]) for n in range(len(self._nodes))]
-        walked, leaves = self._walked(Sql("kept"), coding.first_phase)
+        labelled, leaves = None, list[Sql]()
+        if coding.first_phase:
+            labelled, leaves = self._walked(Sql("kept"), coding.first_phase)
         codes = [
             dialect.code(attribute, self._compared(attribute.column, number))
             for number, attribute in enumerate(domain.attributes)
         ]
         sql = render(
             "spark/encode",
-            words=[
-                SimpleNamespace(column=column, value=value)
-                for column, value in zip(
-                    self._layout.words, self._layout.packed(codes), strict=True
-                )
-            ],
+            words=list(map(Column, self._layout.packed(codes), self._layout.words)),
             unit=dialect.unit("t", unit, table.columns),
             row_hash=source.row_hash,
             source=source.view,
-            labelled=walked if coding.first_phase else None,
+            labelled=labelled,
             wrongs=[
                 Sql(f"{self._get(tree.labels.tolist(), leaf)} <> `class`")
                 for tree, leaf in zip(coding.first_phase, leaves, strict=True)
@@ -133,15 +147,14 @@ class SparkRows:
 
     def _with_nodes(self) -> Sql:
         """The rows with the present node of every tree."""
-        nodes = [f"{self._node(n)} AS {column}" for n, column in enumerate(self._nodes)]
-        return Sql(
-            f"(SELECT {', '.join([*self._layout.words, '`class`', *nodes])} FROM {self._view})"
-        )
+        nodes = [Column(self._node(n), column) for n, column in enumerate(self._nodes)]
+        words = self._layout.words
+        return nested("spark/with_nodes", words=words, nodes=nodes, codes=self._view)
 
     def _one_node(self, places: Integers | None = None) -> Sql:
         nodes = [self._node(copy, places) for copy in range(self._copies.counted)]
         words = self._layout.words
-        return Sql(f"({render('spark/nodes', words=words, nodes=nodes, codes=self._view)})")
+        return nested("spark/nodes", words=words, nodes=nodes, codes=self._view)
 
     def count_classes(self, first: int, nodes: int) -> list[Integers]:
         nodes = self._copies.nodes(nodes)
@@ -185,7 +198,7 @@ class SparkRows:
             codes=self._with_nodes(),
             nodes=self._nodes,
             scores=[
-                SimpleNamespace(
+                BinnedScore(
                     column=self._ident(f"score{number}"),
                     bin=column,
                     votes=numbers(votes[number].tolist(), "BIGINT"),
@@ -217,9 +230,9 @@ class SparkRows:
 
     def sum_products(self, positions: Mapping[int, Integers]) -> Integers:
         places = [
-            SimpleNamespace(
-                column=self._ident(f"place{number}"),
-                value=self._get(values, self._layout.cell(attribute), "BIGINT"),
+            Column(
+                self._get(values, self._layout.cell(attribute), "BIGINT"),
+                self._ident(f"place{number}"),
             )
             for number, (attribute, values) in enumerate(in_dimensions(positions))
         ]
@@ -236,7 +249,7 @@ class SparkRows:
             "spark/count_labels",
             codes=walked,
             trees=[
-                SimpleNamespace(
+                LabelledTree(
                     column=self._ident(f"label{number}"),
                     leaf=leaf,
                     labels=self._steps.dialect.numbers(tree.labels.tolist()),
@@ -258,7 +271,7 @@ class SparkRows:
         shares = Shares.of(self._scores, scale.whole, self._ident)
         sql = render(
             "spark/sum_gradients",
-            codes=Sql(f"({self._added.sql(self._view)})"),
+            codes=bracketed(self._added.sql(self._view)),
             leaves=list(map(self._leaf, trees)),
             layers=shares.layers,
             shares=shares.by_class,
@@ -275,18 +288,16 @@ class SparkRows:
         self, models: Sequence[Sequence[Tree]], mixtures: Sequence[Sequence[int]], one_in: int
     ) -> Integers:
         words = self._layout.words
-        alike = render("spark/distinct_rows", codes=self._view, words=words, one_in=one_in)
+        alike = nested("spark/distinct_rows", codes=self._view, words=words, one_in=one_in)
         trees = [tree for model in models for tree in model]
-        walked, leaves = self._walked(Sql(f"({alike})"), trees)
+        walked, leaves = self._walked(alike, trees)
         at = iter(leaves)
         scored = [[(tree, next(at)) for tree in model] for model in models]
         sql = render(
             "spark/rate_mixtures",
             codes=walked,
             models=[
-                SimpleNamespace(
-                    column=self._ident(f"s{number}_{label}"), value=self._sum_of(model, label)
-                )
+                Column(self._sum_of(model, label), self._ident(f"s{number}_{label}"))
                 for number, model in enumerate(scored)
                 for label in range(self._classes)
             ],
@@ -344,10 +355,7 @@ class SparkRows:
                 "spark/route",
                 codes=self._view,
                 replaced=[self._nodes[copy] for copy in now if copy in self._stored],
-                nodes=[
-                    SimpleNamespace(column=self._nodes[copy], value=self._node(copy))
-                    for copy in now
-                ],
+                nodes=[Column(self._node(copy), self._nodes[copy]) for copy in now],
             )
             frame = self._steps.frame(sql, step="route")
             self._view = self._views.stored(frame, "route", self._view)
@@ -362,8 +370,8 @@ class SparkRows:
     def _walked(self, source: Sql, trees: Sequence[Tree]) -> tuple[Sql, list[Sql]]:
         """Rows with the leaf of each tree, and the leaves' columns."""
         columns = [self._ident(f"leaf{number}") for number in range(len(trees))]
-        leaves = [f"{self._leaf(tree)} AS {c}" for tree, c in zip(trees, columns, strict=True)]
-        return Sql(f"(SELECT {', '.join(['*', *leaves])} FROM {source})"), columns
+        leaves = [Column(self._leaf(tree), c) for tree, c in zip(trees, columns, strict=True)]
+        return nested("spark/with_leaves", leaves=leaves, source=source), columns
 
     def _numbers(self, rows: Rows, columns: int) -> list[Integers]:
         """The columns of fetched rows."""

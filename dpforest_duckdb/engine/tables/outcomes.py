@@ -23,7 +23,7 @@ from dpforest_duckdb.engine.shared.comparisons import (
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.score_sql import Scored, score_sql
-from dpforest_duckdb.sql import Sql, render
+from dpforest_duckdb.sql import Sql, bracketed, render
 
 
 class DuckDBOutcomes:
@@ -74,7 +74,7 @@ class DuckDBOutcomes:
         scored = score_sql(self._forest, source, prefix=prefix, fast=True)
         sql = render(
             "evaluate",
-            scored=Sql(scored.rstrip()),
+            scored=bracketed(Sql(scored)),
             edges=[Sql(str(edge)) for edge in edges],
             **comparison,
         )

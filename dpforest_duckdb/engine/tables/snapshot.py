@@ -100,9 +100,9 @@ class DuckDBSnapshot:
         alike = (coding.domain, coding.unit, coding.sample, coding.parts)
         rows = self._coded.pop(alike, None) if kept else None
         if rows is None:
-            stored = StoredRows(self._statements, self._cursor, coding.domain, coding.node_columns)
-            stored.encode(self._table, coding)
-            rows = DuckDBRows(stored)
+            rows = DuckDBRows(
+                StoredRows.encoded(self._statements, self._cursor, self._table, coding)
+            )
         owned = not kept or (last and not self._shared)
         if not owned:
             self._coded[alike] = rows

@@ -62,7 +62,7 @@ def test_sums_are_the_same_whether_leaves_are_stored_or_not(classes: int, many: 
             assert sums.tolist() == fresh.sum_gradients([tree], scale)[0].tolist()
         rows.add_votes(added)
         voted = [*voted, *added]
-    assert any("FROM (\nWITH" in text for text in shown), "some votes are added on the way"
+    assert any("FROM (\n    WITH" in text for text in shown), "some votes are added on the way"
     assert not any("(--" in text for text in shown), "a header is at the beginning alone"
 
 

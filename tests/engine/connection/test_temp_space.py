@@ -13,7 +13,8 @@ import pytest
 from variants import some
 
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.engine.base import CodedTable, StoredRow
+from dpforest_duckdb.domain.table import TableInfo
+from dpforest_duckdb.engine.base import CodedTable, Coding, StoredRow
 from dpforest_duckdb.engine.coded_rows.rows import DuckDBRows
 from dpforest_duckdb.engine.coded_rows.stored_rows import StoredRows
 from dpforest_duckdb.engine.connection import temp_space
@@ -73,13 +74,13 @@ def test_the_bound_counts_every_table_that_a_run_codes(
 ) -> None:
     """DuckDB frees none of them before the last one, and counting copies one."""
     words: list[int] = []
-    encode = StoredRows.encode
+    encoded = StoredRows.encoded
 
-    def noted(self: StoredRows, *args: Any, **options: Any) -> None:
-        words.append(blocks(self.domain.cells, 3)[-1].word + 1)
-        encode(self, *args, **options)
+    def noted(statements: Any, cursor: Any, table: TableInfo, coding: Coding) -> StoredRows:
+        words.append(blocks(coding.domain.cells, 3)[-1].word + 1)
+        return encoded(statements, cursor, table, coding)
 
-    monkeypatch.setattr(StoredRows, "encode", noted)
+    monkeypatch.setattr(StoredRows, "encoded", staticmethod(noted))
     run = prepare(
         con, "t", epsilon=10, domain=domain(*bounds, sql_type), recipe=recipe,
         privacy_unit="row", ledger=tmp_path / "l",
@@ -120,13 +121,13 @@ def test_rows_without_numbers_are_coded_once_and_bounded_so(
 ) -> None:
     """For the counts of classes, for the trees, and for a second run."""
     words: list[int] = []
-    encode = StoredRows.encode
+    encoded = StoredRows.encoded
 
-    def noted(self: StoredRows, *args: Any, **options: Any) -> None:
-        words.append(blocks(self.domain.cells, 3)[-1].word + 1)
-        encode(self, *args, **options)
+    def noted(statements: Any, cursor: Any, table: TableInfo, coding: Coding) -> StoredRows:
+        words.append(blocks(coding.domain.cells, 3)[-1].word + 1)
+        return encoded(statements, cursor, table, coding)
 
-    monkeypatch.setattr(StoredRows, "encode", noted)
+    monkeypatch.setattr(StoredRows, "encoded", staticmethod(noted))
     domain = of_texts(con, ROWS, ATTRIBUTES)
     runs = [
         prepare(

@@ -6,18 +6,21 @@ import datetime as dt
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import duckdb
 import numpy as np
 import pytest
 from engine_conformance import DOMAIN, ROWS, Subject, codes, conforms_without_tables
 from source_rows import ROW, WAYS, arrays, beside_y, csv_file, database, debits, fitted, pandas
+from test_sql_snapshots import TEMPLATES
 from variants import some
 
 from dpforest_duckdb import BudgetError, DpforestError, UsageError, budget, evaluate, prepare
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.domain.types import TIMESTAMP
 from dpforest_duckdb.engine.base import Coding
+from dpforest_duckdb.engine.connection.statements import Statements
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.privacy.amounts import NANO
@@ -117,6 +120,32 @@ def test_a_path_or_a_dict_in_the_wrong_place_gets_a_sentence(tmp_path: Path) -> 
         fitted(
             duckdb.connect(), arrays(), domain={"size": (0, 9)}, dataset="d", ledger=tmp_path / "l"
         )
+
+
+@pytest.mark.parametrize("way", ["table", "csv", "parquet", "arrays", "relation"])
+def test_a_trace_has_every_statement_that_reads_private_rows(way: str, tmp_path: Path) -> None:
+    """With the header of its template, which says so."""
+    con, shown, steps, call = database(tmp_path), list[str](), list[str](), Statements.call
+
+    def called(self: Statements, work: Any, *, step: str = "", **options: Any) -> Any:
+        before = len(shown)
+        try:
+            return call(self, work, step=step, **options)
+        finally:
+            if step:
+                steps.append(step)
+                assert len(shown) == before + 1, "a step is traced"
+                template = (TEMPLATES / f"{step}.sql").read_text(encoding="utf-8")
+                assert shown[before].startswith(template[:30])
+                assert "\n-- reads private rows: yes\n" in shown[before]
+
+    rows = "t" if way == "table" else WAYS[way](con, tmp_path)
+    options: dict[str, Any] = {"ledger": tmp_path / "l", "trace": shown.append}
+    options |= {"dataset": "d"} if way in ("arrays", "relation") else {}
+    with mock.patch.object(Statements, "call", called):
+        forest = fitted(con, rows, **options)
+        evaluate(con, forest, rows, epsilon=1, **options)
+    assert {"encode", "evaluate", *([] if way == "table" else ["read"])} <= set(steps)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,11 @@ FROM (
   SELECT
     get(CAST(split('0,0,1', ',') AS ARRAY<INT>), `leaf0`) AS `label0`,
     `class`
-  FROM (SELECT *, get(CAST(split('1,2,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0', ',') AS ARRAY<INT>), bit_count((get(CAST(split('1,1,1,1,1,1,1,1,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2', ',') AS ARRAY<BIGINT>), CAST(shiftright(`word0`, 0) & 31 AS INT))) - 1)) AS `leaf0` FROM `view4`)
+  FROM (
+    SELECT
+      *,
+      get(CAST(split('1,2,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0', ',') AS ARRAY<INT>), bit_count((get(CAST(split('1,1,1,1,1,1,1,1,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2', ',') AS ARRAY<BIGINT>), CAST(shiftright(`word0`, 0) & 31 AS INT))) - 1)) AS `leaf0`
+    FROM `view4`
+  )
 )
 GROUP BY `label0`, `class`

@@ -8,13 +8,19 @@ SELECT
   COUNT(*) AS `rows`
 FROM (
   SELECT
-CAST(`score0` > 0 AS INT) + CAST(`score0` > 5 AS INT) AS `bin0`,
+    CAST(`score0` > 0 AS INT) + CAST(`score0` > 5 AS INT) AS `bin0`,
     `class`
   FROM (
     SELECT
-get(CAST(split('10', ',') AS ARRAY<BIGINT>), `node0`) AS `score0`,
+      get(CAST(split('10', ',') AS ARRAY<BIGINT>), `node0`) AS `score0`,
       `class`
-    FROM (SELECT `word0`, `class`, 0 AS `node0` FROM `view4`)
+    FROM (
+      SELECT
+        `word0`,
+        `class`,
+        0 AS `node0`
+      FROM `view4`
+    )
   )
 )
 GROUP BY `bin0`, `class`

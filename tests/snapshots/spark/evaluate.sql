@@ -17,38 +17,30 @@ FROM (
       COALESCE(CAST(CASE WHEN `s`.`label` = 'no' THEN 0 WHEN `s`.`label` = 'yes' THEN 1 END = CASE WHEN `s`.`dpforest_prediction` = 'no' THEN 0 WHEN `s`.`dpforest_prediction` = 'yes' THEN 1 END AS INT), 0) AS `right`,
       COALESCE(`s`.`dpforest_p_yes`, 0) AS `value`
     FROM (
--- Scored by a decision forest of dpforest-duckdb VERSION; reads the table it scores, nothing else.
--- model: model
--- predicts: "label" ("no", "yes")
--- recipe: auto, 1 tree, 3 nodes, 1 deep
--- guarantee: ε = 1, δ = 0, per row, add-remove neighbours
--- private: yes
--- Faster after SET spark.sql.codegen.wholeStage = false, which avoids one long Java method.
--- Numbers beyond the bounds are in the outermost bins; values outside the domain go to an ELSE branch.
-WITH
-`dpforest_inputs` AS (
-  SELECT
-    -- colour as it is compared
-    CAST(t.`colour` AS STRING) AS `dpforest_input_0`,
-    t.`label`
-  FROM `view1` AS t
-),
-`dpforest_votes` AS (
-  SELECT
-    -- votes for no
-    CASE
-      WHEN t.`dpforest_input_0` = 'red' THEN 700000
-      ELSE 200000
-    END AS `dpforest_votes_0`,
-    t.`label`
-  FROM `dpforest_inputs` AS t
-)
-SELECT
-  t.`label`,
-  CASE WHEN t.`dpforest_votes_0` >= (1000000 - t.`dpforest_votes_0`) THEN 'no' ELSE 'yes' END AS `dpforest_prediction`,
-  CAST(t.`dpforest_votes_0` AS DOUBLE) / 1000000 AS `dpforest_p_no`,
-  CAST((1000000 - t.`dpforest_votes_0`) AS DOUBLE) / 1000000 AS `dpforest_p_yes`
-FROM `dpforest_votes` AS t
+      WITH
+      `dpforest_inputs` AS (
+        SELECT
+          -- colour as it is compared
+          CAST(t.`colour` AS STRING) AS `dpforest_input_0`,
+          t.`label`
+        FROM `view1` AS t
+      ),
+      `dpforest_votes` AS (
+        SELECT
+          -- votes for no
+          CASE
+            WHEN t.`dpforest_input_0` = 'red' THEN 700000
+            ELSE 200000
+          END AS `dpforest_votes_0`,
+          t.`label`
+        FROM `dpforest_inputs` AS t
+      )
+      SELECT
+        t.`label`,
+        CASE WHEN t.`dpforest_votes_0` >= (1000000 - t.`dpforest_votes_0`) THEN 'no' ELSE 'yes' END AS `dpforest_prediction`,
+        CAST(t.`dpforest_votes_0` AS DOUBLE) / 1000000 AS `dpforest_p_no`,
+        CAST((1000000 - t.`dpforest_votes_0`) AS DOUBLE) / 1000000 AS `dpforest_p_yes`
+      FROM `dpforest_votes` AS t
     ) AS s
   ) AS labelled
 ) AS bounded

@@ -5,5 +5,5 @@
 SELECT
   `word0`,
   `class`,
-get(CAST(split('1,2,3', ',') AS ARRAY<INT>), `node0` - 0) AS `node`
+  get(CAST(split('1,2,3', ',') AS ARRAY<INT>), `node0` - 0) AS `node`
 FROM `view2`

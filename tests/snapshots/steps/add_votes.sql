@@ -32,6 +32,6 @@ WITH layer0 AS (
 SELECT
   "codes0",
   "node_class0",
-CAST(0 AS BIGINT) + "leaf0" AS "score1",
+  CAST(0 AS BIGINT) + "leaf0" AS "score1",
   CAST(CAST(bit_count("left0_0" - 1) AS INTEGER) + 1 AS UTINYINT) AS "next0"
 FROM layer3

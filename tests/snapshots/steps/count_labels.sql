@@ -8,5 +8,10 @@ SELECT
   [0, 0, 1][greatest(CAST("node_class0" // 2 AS BIGINT) - 0, 0) + 1] AS "label0",
   "node_class0" % 2 AS "class",
   COUNT(*) AS "rows"
-FROM (SELECT "codes0", CAST(CASE WHEN ("codes0" & 24) = 0 THEN 2 ELSE 4 END + CAST("node_class0" % 2 AS BIGINT) AS UTINYINT) AS "node_class0" FROM "temp"."main"."dpforest_000002_0")
+FROM (
+  SELECT
+    "codes0",
+    CAST(CASE WHEN ("codes0" & 24) = 0 THEN 2 ELSE 4 END + CAST("node_class0" % 2 AS BIGINT) AS UTINYINT) AS "node_class0"
+  FROM "temp"."main"."dpforest_000002_0"
+)
 GROUP BY ALL

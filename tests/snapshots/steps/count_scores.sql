@@ -4,7 +4,7 @@
 -- reads private rows: yes
 WITH scored AS (
   SELECT
-CAST(0 AS BIGINT) + v."score0"[c."node_class0" // 2 + 1] AS "score0",
+    CAST(0 AS BIGINT) + v."score0"[c."node_class0" // 2 + 1] AS "score0",
     c."node_class0" % 2 AS "class"
   FROM "temp"."main"."dpforest_000002_0" AS c, (
     SELECT
@@ -12,7 +12,7 @@ CAST(0 AS BIGINT) + v."score0"[c."node_class0" // 2 + 1] AS "score0",
   ) AS v
 )
 SELECT
-CAST(s."score0" > 0 AS INTEGER) + CAST(s."score0" > 5 AS INTEGER) AS "bin0",
+  CAST(s."score0" > 0 AS INTEGER) + CAST(s."score0" > 5 AS INTEGER) AS "bin0",
   s."class",
   COUNT(*) AS "rows"
 FROM scored AS s

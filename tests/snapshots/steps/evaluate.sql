@@ -17,30 +17,23 @@ FROM (
       COALESCE(CAST((system.main.list_position(['no', 'yes'], "s"."label" COLLATE "binary") - 1) = (system.main.list_position(['no', 'yes'], "s"."dpforest_prediction" COLLATE "binary") - 1) AS UTINYINT), 0) AS "right",
       COALESCE("s"."dpforest_p_yes", 0) AS "value"
     FROM (
--- Scored by a decision forest of dpforest-duckdb VERSION; reads the table it scores, nothing else.
--- model: model
--- predicts: "label" ("no", "yes")
--- recipe: auto, 1 tree, 3 nodes, 1 deep
--- guarantee: ε = 1, δ = 0, per row, add-remove neighbours
--- private: yes
--- Numbers beyond the bounds are in the outermost bins; values outside the domain go to an ELSE branch.
-WITH
-"dpforest_votes" AS (
-  SELECT
-    -- votes for no
-    CASE
-      WHEN t."colour" COLLATE "binary" = 'red' THEN 700000
-      ELSE 200000
-    END AS "dpforest_votes_0",
-    t.*
-  FROM "memory"."main"."t" AS t
-)
-SELECT
-  t.* EXCLUDE ("dpforest_votes_0"),
-  CASE WHEN t."dpforest_votes_0" >= (1000000 - t."dpforest_votes_0") THEN 'no' ELSE 'yes' END AS "dpforest_prediction",
-  CAST(t."dpforest_votes_0" AS DOUBLE) / 1000000 AS "dpforest_p_no",
-  CAST((1000000 - t."dpforest_votes_0") AS DOUBLE) / 1000000 AS "dpforest_p_yes"
-FROM "dpforest_votes" AS t
+      WITH
+      "dpforest_votes" AS (
+        SELECT
+          -- votes for no
+          CASE
+            WHEN t."colour" COLLATE "binary" = 'red' THEN 700000
+            ELSE 200000
+          END AS "dpforest_votes_0",
+          t.*
+        FROM "memory"."main"."t" AS t
+      )
+      SELECT
+        t.* EXCLUDE ("dpforest_votes_0"),
+        CASE WHEN t."dpforest_votes_0" >= (1000000 - t."dpforest_votes_0") THEN 'no' ELSE 'yes' END AS "dpforest_prediction",
+        CAST(t."dpforest_votes_0" AS DOUBLE) / 1000000 AS "dpforest_p_no",
+        CAST((1000000 - t."dpforest_votes_0") AS DOUBLE) / 1000000 AS "dpforest_p_yes"
+      FROM "dpforest_votes" AS t
     ) AS s
   ) AS labelled
 ) AS ordered
