@@ -285,18 +285,19 @@ def test_three_classes_or_more_are_drawn_with_their_bins(
 def test_runs_that_draw_other_bins_keep_few_coded_tables(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    coded, most, encode_once, drop_once = set[int](), [0], StoredRows.encode, StoredRows.drop
+    coded, most, encode_once, drop_once = set[int](), [0], StoredRows.encoded, StoredRows.drop
 
-    def encode_and_count(rows: StoredRows, *words: Any, **options: Any) -> None:
-        encode_once(rows, *words, **options)
+    def encode_and_count(*given: Any) -> StoredRows:
+        rows = encode_once(*given)
         coded.add(id(rows))
         most[0] = max(most[0], len(coded))
+        return rows
 
     def drop_and_count(rows: StoredRows) -> None:
         drop_once(rows)
         coded.discard(id(rows))
 
-    monkeypatch.setattr(StoredRows, "encode", encode_and_count)
+    monkeypatch.setattr(StoredRows, "encoded", staticmethod(encode_and_count))
     monkeypatch.setattr(StoredRows, "drop", drop_and_count)
     con.execute(
         "CREATE TABLE t AS SELECT hash(i) % 1000 / 1.0 AS a, hash(i + 7000) % 1000 / 1.0 AS b, "

@@ -248,10 +248,13 @@ def test_runs_on_one_table_share_its_coded_rows(
 ) -> None:
     visits(con)
     coded: list[StoredRows] = []
-    encode = StoredRows.encode
-    monkeypatch.setattr(
-        StoredRows, "encode", lambda self, *given: (coded.append(self), encode(self, *given))[1]
-    )
+    encoded = StoredRows.encoded
+
+    def noted(*given: object) -> StoredRows:
+        coded.append(encoded(*given))  # type: ignore[arg-type]
+        return coded[-1]
+
+    monkeypatch.setattr(StoredRows, "encoded", staticmethod(noted))
     runs = [ready(con, tmp_path, recipe="dpdf", depth=2, epsilon=epsilon) for epsilon in (1, 2)]
     assert len(list(dpforest_duckdb.train_many(runs))) == 2
     assert len(coded) == 1
