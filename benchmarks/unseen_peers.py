@@ -78,7 +78,7 @@ def _of_rows(
 
 
 def compared(peer: Sequence[Run], ours: Sequence[Run]) -> Changes:
-    """What our runs reach more than those of a peer, whatever the δ of either."""
+    """The figures of our runs minus those of a peer, whatever the δ of either."""
     return changes(*([{**run, "delta": 0.0} for run in each] for each in (peer, ours)))
 
 

@@ -184,7 +184,7 @@ def _retire(tables: Tables, table: str, ledger: str | None, as_json: bool) -> No
 
 
 def _show_tables(tables: Tables, ledger: str | None, as_json: bool) -> None:
-    """Show the budgets of all tables of a database; of one alone, all of it."""
+    """List the budgets of all tables of a database. If only one has a budget, show it in full."""
     from dpforest_duckdb.cli.accounts import only_account
 
     with tables as engine:

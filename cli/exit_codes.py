@@ -60,9 +60,9 @@ def stop_if_interrupted() -> None:
 
 @contextlib.contextmanager
 def printing(lost: str) -> Iterator[None]:
-    """In the `with` block, which prints, `lost` says what cannot be printed if that fails.
+    """Run a block that prints. If printing fails, the error says `lost`.
 
-    This is for what is done and paid for, so that nobody takes it for a failed run.
+    So nobody takes a run that is paid for as failed.
     """
     try:
         yield

@@ -244,8 +244,8 @@ def _explain(run: Run, found: list[Branch]) -> None:
         )
     without = " and without δ" if run.delta else ""
     follows = [
-        f"if {when}, the run goes on with {other}, not {' or '.join(names)}, and has what is left "
-        f"of ε{without}"
+        f"if {when}, the run goes on with {other} in place of {' or '.join(names)}, and spends "
+        f"what is left of ε{without}"
         for (when, other), names in _followed(found).items()
     ]
     asking = [branch for branch in found if branch.recipe.adaptation.queries_strongest]

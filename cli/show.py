@@ -129,7 +129,7 @@ def _effect_lines(
     """A bar for each value; neighbouring bins with the same change share one.
 
     With more than two classes, it shows the class that changes most, and names it. The noise is
-    shown up to the `largest` effect, and bars are as long as effects are, of at most `longest_bar`.
+    shown up to the `largest` effect, and the longest bar stands for an effect of `longest_bar`.
     """
     from dpforest_duckdb.model.effects import BAND
 

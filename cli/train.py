@@ -392,7 +392,7 @@ def _show_forests(runs: list[Run], forests: list[Forest], out: str | None, as_js
 
 
 def _if_unprinted(runs: list[Run], forests: list[Forest], out: str | None) -> str:
-    """What is there, and paid for, if the summary cannot be printed."""
+    """The sentence for a summary that cannot be printed: the models are paid for, and where."""
     named = [f'"{forest.name}"' for run, forest in zip(runs, forests, strict=True) if run.name]
     where = f"stored as {' and '.join(named)}" if named else f"in {out}"
     several = len(forests) > 1

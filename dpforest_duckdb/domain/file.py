@@ -49,7 +49,7 @@ def ignored_keys(path: str | Path) -> list[str]:
     columns = [key for column in content.get("column", []) for key in column]
     of_columns = [key for key in dict.fromkeys(columns) if key not in COLUMN_KEYS]
     return [
-        f"Keys of {place} that have no meaning, and are ignored: {listed(keys)}."
+        f"These keys of {place} have no meaning and are ignored: {listed(keys)}."
         for place, keys in (("the file", of_file), ("columns", of_columns))
         if keys
     ]

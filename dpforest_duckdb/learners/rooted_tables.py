@@ -161,8 +161,9 @@ class _Path:
         return replace(bare, tree=tree)
 
     def voting(self, odds: Floats, otherwise: Floats) -> Tree:
-        """The tree with the log-odds of each known combination as votes, and of all others those of
-        `otherwise[cell, …, class]`, for all cells of the last attributes (or of all, or of none).
+        """The tree that votes with `odds` at known combinations, and with `otherwise` at all others.
+
+        `otherwise[cell, …, class]` has an axis for each of the last attributes: all, some or none.
         """
         classes = odds.shape[-1]
         at_leaves = np.empty((len(self.leaves), classes))

@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 class OtherLedgerError(DpforestError):
-    """A table's budget is not in the ledger that is named, or no longer."""
+    """The ledger does not hold this table's budget, or not its last debit."""
 
 
 @dataclass(frozen=True)

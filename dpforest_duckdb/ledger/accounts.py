@@ -37,7 +37,7 @@ class AnyAccount(Protocol):
 
     @property
     def rows_may_change(self) -> bool:
-        """Whether other rows may have this budget later, because a user's name alone links them."""
+        """Whether other rows may have this budget later: a name that a user chose links them."""
         return False
 
     @property

@@ -232,7 +232,10 @@ class Budget:
 
     @property
     def cap_limit(self) -> str:
-        """Which caps the earlier runs rule out, in words; "" if none, or if there is a cap."""
+        """Which caps are still possible after the earlier runs, in words.
+
+        "" if all are, or if there is a cap.
+        """
         if self.cap or not self.entries:
             return ""
         first = self.entries[0].unit
@@ -240,10 +243,13 @@ class Budget:
             if not run.private:
                 return f"no cap is possible: run {number} was not private"
             if not (protects(run.unit, first) or protects(first, run.unit)):
-                return f"no cap is possible: run 1 protected {first}, but run {number} {run.unit}"
+                return (
+                    f"no cap is possible: run 1 protected {first}, but run {number} protected "
+                    f"{run.unit}"
+                )
         if first.is_row:
-            return f"a cap can protect rows only: run 1 protected {first}"
-        return f'a cap can protect each "{first.column}" only: run 1 protected it'
+            return f"a cap can protect only single rows: run 1 protected {first}"
+        return f'a cap can protect only each "{first.column}": run 1 protected it'
 
     @property
     def overspent(self) -> list[str]:

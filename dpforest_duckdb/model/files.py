@@ -13,7 +13,7 @@ from typing import Literal
 from dpforest_duckdb.errors import DpforestError
 
 Content = Literal["model", "report", "Parquet data", "CSV data"]  # what files are written with
-# how a file begins that may be replaced by one of the same content; text may begin anyhow
+# how files of each kind begin; CSV data may begin with any text
 _STARTS: dict[Content, tuple[bytes, ...]] = {
     "model": (b'{"schema":"dpforest/',),
     "report": (b"<!doctype html", b"<html"),
@@ -54,12 +54,12 @@ def refuse_replacing(path: Path, new: Content) -> None:
         start = b"\0"
     if start and not _holds(start, new):
         raise DpforestError(
-            f"The file {path} holds no {new}, so none replaces it: name another file."
+            f"The file {path} holds no {new}, so it is not replaced: name another file."
         )
 
 
 def _holds(start: bytes, content: Content) -> bool:
-    """Whether a file that begins so may hold a content."""
+    """Whether a file that begins with these bytes may hold this content."""
     begins = start.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
     if _STARTS[content]:
         return begins.startswith(_STARTS[content])

@@ -114,8 +114,9 @@ class Forest(ForestContent):
         """Write the forest as JSON, completely or not at all.
 
         A model in a file of that name is replaced, as by `joblib.dump`: if it were refused, a
-        script that ends there would lose a forest that is paid for. Any other file stays, and is a
-        `DpforestError`. The command line refuses both, before the debit, unless --replace is given.
+        script that ends there would lose a forest that is paid for. Raises `DpforestError` for a
+        file that holds anything else: it stays as it is. The command line checks this before the
+        debit, and replaces a model only with --replace.
         """
         refuse_wrong_types(locals())
         write_file(path, self.to_json(), "model")

@@ -88,7 +88,7 @@ def equal_parts(epsilon: int, points: int, attributes: int) -> tuple[int, int]:
 def full_shares(medians: Callable[[int], int]) -> Share:
     """Equal ε for each median and for the last draw: ε / (K + 1), with K = `medians(m)`.
 
-    It does not fall if fewer than K medians are drawn.
+    It stays the same if fewer than K medians are drawn.
     """
 
     def share(epsilon: int, points: int, attributes: int) -> tuple[int, int]:
@@ -147,7 +147,7 @@ def by_points(
 
 
 def by_noisy_counts(*, of_all: bool) -> Chooser:
-    """The split with the smallest (4.1) of the thesis, by noisy counts.
+    """The split whose entropy by noisy counts (thesis, equation 4.1) is smallest.
 
     The counts become the histograms of its children.
 

@@ -1,4 +1,4 @@
-"""A domain beside the columns of some rows, of which none is read."""
+"""Compare a domain with the columns of rows. No row is read."""
 
 from __future__ import annotations
 
@@ -59,7 +59,10 @@ def check_domain(rows: FoundRows, file: str | Path, target: str | None = None) -
 
 
 def fit(rows: FoundRows, domain: Domain, unit: PrivacyUnit) -> FittedDomain:
-    """A domain for a run on these rows. Raises `DpforestError` for what cannot be right."""
+    """Bind a domain, without the privacy unit, to the columns of rows. No row is read.
+
+    Raises `DpforestError` for what cannot be right.
+    """
     used = domain.without(unit.columns)
     used.refuse_missing(rows.table.columns)
     table = rows.engine.typed(rows.table, used, unit)

@@ -207,7 +207,7 @@ def _beside(database: str, ledger: str | Path | None) -> Ledger:
 
 def _named_for_spark(ledger: str | Path | None) -> str | Path:
     if ledger is None:
-        raise DpforestError(SPARK_NEEDS_LEDGER)
+        raise UsageError(SPARK_NEEDS_LEDGER)
     return ledger
 
 

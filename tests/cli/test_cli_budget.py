@@ -102,14 +102,14 @@ def test_budget_says_which_caps_are_no_longer_possible(tmp_path: Path) -> None:
     assert dpforest(*show, "--json").facts["cap_limit"] is None
     person = ("--privacy-unit", "who", "--rows-per-unit")
     seeded = ("--privacy-unit", "row", "--seed", "1", "--not-private")
-    only = "a cap can protect"
+    only = "a cap can protect only"
     for words, limit in (
-        ((*person, "2"), f'{only} each "who" only: run 1 protected it'),
-        ((*person, "3"), f'{only} each "who" only: run 1 protected it'),
+        ((*person, "2"), f'{only} each "who": run 1 protected it'),
+        ((*person, "3"), f'{only} each "who": run 1 protected it'),
         (
             ("--privacy-unit", "row"),
             'no cap is possible: run 1 protected each "who" (at most 2 rows used), but run 3 '
-            "each row",
+            "protected each row",
         ),
     ):
         assert dpforest(*train(db, *words, "--replace")).code == 0
@@ -118,7 +118,7 @@ def test_budget_says_which_caps_are_no_longer_possible(tmp_path: Path) -> None:
     make(db, DDL.replace("TABLE visits", "TABLE rows"), filling().replace("visits", "rows"))
     rows = ("--table", "rows")
     for words, limit in (
-        (("--privacy-unit", "row"), f"{only} rows only: run 1 protected each row"),
+        (("--privacy-unit", "row"), f"{only} single rows: run 1 protected each row"),
         (seeded, "no cap is possible: run 2 was not private"),
     ):
         assert dpforest(*train(db, *words, "--replace"), *rows).code == 0

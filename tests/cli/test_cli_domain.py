@@ -325,15 +325,15 @@ def test_a_check_lists_the_keys_that_are_ignored(db: Path, tmp_path: Path) -> No
         (head + age + ill, []),
         (
             head + age + more + ill + more,
-            ['Keys of columns that have no meaning, and are ignored: "sensitive", "odd?key".'],
+            ['These keys of columns have no meaning and are ignored: "sensitive", "odd?key".'],
         ),
         (
             'title = "x"\n' + head + age + ill,
-            ['Keys of the file that have no meaning, and are ignored: "title".'],
+            ['These keys of the file have no meaning and are ignored: "title".'],
         ),
     ):
         file.write_text(text)
         lines = dpforest(*check).text.splitlines()
-        assert [line for line in lines if "Key" in line] == [f"Note: {note}" for note in said]
+        assert [line for line in lines if " keys of " in line] == [f"Note: {note}" for note in said]
         notes = dpforest(*check, "--json").facts["notes"]
         assert len(notes) == len(said)

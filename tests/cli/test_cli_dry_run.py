@@ -148,8 +148,13 @@ def test_dry_run_names_the_recipe_that_follows_if_one_attribute_suffices(tmp_pat
     assert asking == {*alternatives, "log-odds"}
     (line,) = re.findall(r"^strongest: .*$", dpforest(*asked).text, re.MULTILINE)
     assert "These ranges assume equally frequent classes" in dpforest(*asked).text
-    assert "half of all rows correctly, the run goes on with log-odds, not class-means" in line
-    assert "for all rows, the run goes on with log-odds, not tree-beside-sums or boosted" in line
+    assert (
+        "half of all rows correctly, the run goes on with log-odds in place of class-means" in line
+    )
+    assert (
+        "frequent class, the run goes on with log-odds in place of tree-beside-sums or boosted"
+        in line
+    )
 
 
 def test_show_sql_is_on_stderr_and_hides_the_salt(db: Path) -> None:

@@ -208,7 +208,7 @@ def test_no_verb_replaces_a_ledger_or_a_database(
         before = state(db)
         for words in verbs:
             for more in ((), ("--replace",)):
-                said = refused(dpforest(*words, *more), "so none replaces it: name another file.")
+                said = refused(dpforest(*words, *more), "so it is not replaced: name another file.")
                 assert "pass --replace" not in said
         assert state(db) == before
         assert all(Path(name).read_bytes() == kept.read_bytes() for name in names)

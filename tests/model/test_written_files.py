@@ -78,7 +78,7 @@ def test_a_model_replaces_a_model_or_nothing_but_no_other_file(tmp_path: Path) -
     forest.named("second").save(file)
     assert load_forest(file).name == "second"
     other.write_text("spent")
-    with pytest.raises(DpforestError, match=r"holds no model, so none replaces it: name another"):
+    with pytest.raises(DpforestError, match=r"holds no model, so it is not replaced: name another"):
         forest.save(other)
     assert other.read_text() == "spent"
     with pytest.raises(DpforestError, match=r"cannot be written: check folder and disk"):

@@ -164,8 +164,9 @@ class ClassCounts:
         groups: Callable[[Sequence[Block]], Mapping[str, Integers]],
         columns: int = 1,
     ) -> list[Integers]:
-        """The counts of nodes, or of the bins of pairs; `groups` finds those of some blocks, by so
-        many node_class columns.
+        """The counts of nodes, or of the bins of pairs; `groups` finds those of some blocks.
+
+        `columns` is the number of node_class columns that it reads.
         """
         classes = self._stored.classes
         parts = [

@@ -15,8 +15,10 @@ from dpforest_duckdb.sql import Column, Sql, nested, render
 
 @dataclass(frozen=True)
 class Searched:
-    """A column whose values are searched for among its edges, which are `constants`; the names of
-    the columns that hold these, and the number of those below a value.
+    """A `column` whose values are searched for among its edges.
+
+    `constants` are the edges, `edges` names the column that holds them, and `below` the column with
+    the number of edges below a value.
     """
 
     column: Sql

@@ -31,11 +31,11 @@ MAX_TESTS = 7  # first splits of a tree that each statement tests again; with mo
 
 @dataclass(frozen=True)
 class Origin:
-    """The coded `table` that rows start from. It is dropped with them if they own it.
+    """The coded `table` that rows start from. It is dropped with the rows if it is `owned`.
 
-    `name` begins the names of the tables that are made of it. If there is one node_class column,
-    it has a `type`, and so many trees share it: the first nodes are their `roots`. If rows are
-    `restarted`, they start at the roots, whatever their nodes in the table.
+    `name` is the prefix of the tables that are made of it, and `type` that of the node_class
+    columns. If there is only one such column, `roots` trees share it, and its first nodes are their
+    roots. If rows are `restarted`, they start at the roots, whatever their nodes in the table.
     """
 
     table: Sql
@@ -320,7 +320,7 @@ class StoredRows:
 
 
 def _new_name() -> str:
-    """What the names of tables begin with that no other rows have."""
+    """A prefix for names of tables that no other rows use."""
     return f"dpforest_{secrets.token_hex(6)}"
 
 

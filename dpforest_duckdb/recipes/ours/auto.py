@@ -63,8 +63,8 @@ MEANS_OR_LOG_ODDS = _followed_by_log_odds(
     suffices=most_are_classified,
 )
 NEARLY_ALL = (
-    "one attribute alone makes fewer than a twentieth of the errors that the most frequent class "
-    "makes as a guess for all rows"
+    "one attribute alone makes fewer than a twentieth of the errors of always guessing the most "
+    "frequent class"
 )
 BOOSTED_OR_LOG_ODDS, TREE_OR_LOG_ODDS = (
     _followed_by_log_odds(recipe, NEARLY_ALL, cost=clear_cost, suffices=little_is_unexplained)

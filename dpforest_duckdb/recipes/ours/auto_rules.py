@@ -23,7 +23,7 @@ from dpforest_duckdb.request import Learner, Request
 from dpforest_duckdb.splits import positions
 
 LEAST_PART = Fraction(1, 1000)  # of a budget, for a choice
-FACTOR_OF_TWO = 3  # times ENOUGH: the signal that two classes need, see `signal_of_two_classes`
+FOR_TWO_CLASSES = 3  # times ENOUGH: see `signal_of_two_classes`
 LATE = 3  # times the signal from which boosting starts: if most attributes are not numeric
 FINER = 10  # times AMPLE: the signal for the finest bins, and without a δ for more trees
 FEWEST, MOST = 4, 32  # bins; joint tables may have fewer
@@ -31,9 +31,9 @@ MOST_RATED = 2**12  # trees times classes whose sums rows rate: more make a stat
 # From so many classes on, class means may be better than tables of a few attributes.
 # With a δ, the signal from which boosting starts grows with the classes only up to so many.
 MANY_CLASSES = 6
-# Of the rows outside the most frequent class. If one attribute alone classifies fewer of them
-# wrongly, its table is better than boosting, whose steps have a limit, and better than a tree
-# beside many tables.
+# A part of the rows outside the most frequent class. If one attribute alone misclassifies fewer
+# rows than that, its table is better than boosting, whose steps have a limit, and better than a
+# tree beside many tables.
 LITTLE = 0.05
 
 
@@ -59,12 +59,12 @@ def signal(request: Request) -> float:
 
 
 def signal_of_two_classes() -> int:
-    """The signal from which two classes get more: FACTOR_OF_TWO · ENOUGH.
+    """The limit for the signal that several rules use with two classes: FOR_TWO_CLASSES · ENOUGH.
 
     Without a δ boosting starts there, and so do private medians beside a greedy tree, which also
     serve several classes. With a δ boosting has a second sweep from there on.
     """
-    return FACTOR_OF_TWO * constants.ENOUGH
+    return FOR_TWO_CLASSES * constants.ENOUGH
 
 
 def boosting_pays(request: Request) -> bool:

@@ -31,11 +31,11 @@ CHECK = 10  # percent of ε for a histogram of two sums, and for a choice of mod
 # With a δ, boosting of several classes has a second sweep from this signal on.
 # `auto_rules.signal_of_two_classes` is three times this signal. With a δ, boosting of two classes
 # has a second sweep from there on. Without one, it starts there. Private medians beside a greedy
-# tree start there too.
+# tree start there too. With a δ, the signal is first multiplied by how `mixed` the classes are.
 ENOUGH = 100
 
 # From this strength on, rows choose a model, and a choice costs less than CHECK percent.
-# With a δ, boosting has finer bins from this signal on.
+# With a δ, boosting has finer bins from this signal on, multiplied by how `mixed` the classes are.
 # Without one, boosting of two classes has random trees from this signal on. Boosting of several
 # classes starts, with random trees, at three times this signal.
 AMPLE = 1000

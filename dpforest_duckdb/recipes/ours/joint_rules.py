@@ -102,7 +102,7 @@ def _shown_together(request: Request) -> int:
 
 def _shown(attribute: Attribute, values: int) -> bool:
     """Whether the attribute is not numeric, has at most so many values, or has no more of them than
-    bins in any case.
+    its coarsest bins.
     """
     most = attribute.recut(MOST).proper
     return attribute.kind != "numeric" or most <= max(values, attribute.recut(COARSEST).proper)

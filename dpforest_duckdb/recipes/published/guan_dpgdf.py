@@ -47,7 +47,7 @@ SHARE = Fraction(1, 10)  # of B, for the draws of Algorithm 2
 
 
 def paid_plan(request: Request) -> Plan:
-    """Splits and leaves have half each of B less SHARE; the rounds and the last draw, of SHARE."""
+    """Splits and leaves get half each of B without SHARE, the rounds and the last draw of SHARE."""
     d, rounds = request.depth, request.trees - 1
     rest = 1 - SHARE if rounds else Fraction(1)
     queries = {

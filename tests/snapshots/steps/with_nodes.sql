@@ -1,4 +1,5 @@
--- Find the node of every row in trees whose first splits moved no rows: by their tests, if any.
+-- Find the node of every row in trees whose splits have not moved the stored rows yet: the root, or
+-- the node that the tests of the first splits give.
 -- inputs: the TEMP table of codes, the splits as constants
 -- outputs: codes and node_class = node * classes + class for some trees, for a statement that reads
 -- them at once
