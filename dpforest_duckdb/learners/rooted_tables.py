@@ -161,7 +161,7 @@ class _Path:
         return replace(bare, tree=tree)
 
     def voting(self, odds: Floats, otherwise: Floats) -> Tree:
-        """The tree that votes with `odds` at known combinations, and with `otherwise` at all others.
+        """The tree that votes with `odds` at known combinations, and with `otherwise` elsewhere.
 
         `otherwise[cell, …, class]` has an axis for each of the last attributes: all, some or none.
         """
