@@ -69,7 +69,8 @@ class Model:
     """Log-odds of the children, and those of all rows, for rows in no child.
 
     `places` are those of the model's attributes among the tables' attributes. `otherwise` has one
-    child: all rows. What it adds is that of the roots, then of the model's attributes.
+    child: all rows. What it adds is that of the roots, then of the model's attributes, by naive
+    Bayes, which takes the least time: few rows are in no child.
     """
 
     places: tuple[int, ...]
@@ -133,7 +134,7 @@ def models(tables: ChildTables) -> list[Model]:
         otherwise = children
         if tables.roots:
             used = [of_attributes[place] for place in places]
-            otherwise = of_all.fitted(fit, [*of_roots, *used])
+            otherwise = of_all.fitted(naive_bayes, [*of_roots, *used])
         found.append(Model(tuple(places), children, otherwise))
     return found
 

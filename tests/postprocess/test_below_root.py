@@ -57,9 +57,8 @@ def test_totals_of_children_weigh_each_estimate_by_the_inverse_of_its_variance()
 def test_rows_of_no_child_get_the_shares_of_all_rows_whose_noise_is_that_of_all_children() -> None:
     tables = replace(tables_below_a_root(), noise=[20.0, 60.0], noise_of_totals=80.0)
     totals, variance = below_root._totals(tables)
-    _, apart = np.diff(np.log(noisy_shares(totals.sum(axis=0), 2 * variance)), prepend=0.0)
-    fitted = below_root.models(tables)[1]
-    assert np.diff(fitted.otherwise.start) == pytest.approx(apart)
+    _, of_all = below_root._estimated(tables)
+    assert of_all.starts[0] == pytest.approx(noisy_shares(totals.sum(axis=0), 2 * variance))
 
 
 def test_rows_of_no_child_get_what_the_root_and_the_other_attributes_say_in_all_rows() -> None:
