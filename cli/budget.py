@@ -176,11 +176,14 @@ def _retire(tables: Tables, table: str, ledger: str | None, as_json: bool) -> No
     from dpforest_duckdb.cli.accounts import any_account
 
     with tables as engine:
-        any_account(engine, ledger).retire(table)
+        retired = any_account(engine, ledger).retire(table)
     if as_json:
-        emit({"table": table, "action": "retire"})
+        emit({"table": retired.name, "action": "retire"})
     else:
-        tell(f'Table "{table}" is retired: its spending is kept, and it blocks no other table.')
+        tell(
+            f'Table "{retired.name}" is retired: its spending is kept, and it blocks no other '
+            "table."
+        )
 
 
 def _show_tables(tables: Tables, ledger: str | None, as_json: bool) -> None:
@@ -246,8 +249,8 @@ def _check_spark(
 
     if db is not None or dataset is not None:
         raise UsageError(
-            "The budget of data files or of a --dataset is in the ledger alone, whatever reads "
-            "them: leave --engine out."
+            "--engine spark is for tables of Spark, so --db and --dataset have no meaning: leave "
+            "--engine out, because the budget of other rows does not depend on what reads them."
         )
     if table is None:
         raise UsageError("Name the table of Spark with --table.")

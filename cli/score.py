@@ -46,7 +46,7 @@ def score(
     Example:
       dpforest score --db data.duckdb --model visits --table new_visits --into scored
     """
-    from dpforest_duckdb.scoring.dialects.base import split_name
+    from dpforest_duckdb.domain.names import split_name
     from dpforest_duckdb.scoring.score_sql import fastest_form
 
     database, rows = opening.rows_of(db, table)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
+_PART = re.compile(r'(?:("(?:[^"]|"")*")|([^.]*))\.')
 _LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 
 
@@ -30,6 +32,12 @@ def is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def split_name(name: str) -> list[str]:
+    """The parts of a dotted name. A part in double quotes may contain a dot or a doubled quote."""
+    found = _PART.findall(f"{name}.")
+    return [quoted[1:-1].replace('""', '"') if quoted else plain for quoted, plain in found]
 
 
 def spellings(names: Iterable[str]) -> dict[str, str]:

@@ -192,10 +192,15 @@ class Account(KeptAccount):
         self._refuse_read_only()
         return self._enter(move)
 
-    def retire(self, vanished: str) -> None:
-        """Record that a capped table was dropped, so that it can no longer be a renamed one."""
+    def retire(self, vanished: str) -> Holder:
+        """Record that a capped table was dropped, so that it can no longer be a renamed one.
+
+        Gives what was retired. Raises `DpforestError` as `move_from` if none of that name is gone.
+        """
         with self.ledger.writing() as chain:
-            chain.retire(self._vanished_named(chain, vanished))
+            holder = self._vanished_named(chain, vanished)
+            chain.retire(holder)
+        return holder
 
     def _enter(self, enter: Callable[[Chain, TableInfo], tuple[T, Holder]]) -> T:
         """Add an entry to the ledger, and anchor it in the table's comment.

@@ -15,8 +15,8 @@ import stat
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from dpforest_duckdb.domain.names import fold
-from dpforest_duckdb.domain.table import TableInfo
+from dpforest_duckdb.domain.names import fold, split_name
+from dpforest_duckdb.domain.table import TableInfo, quoted_name
 from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.ledger.anchor import Anchor
 from dpforest_duckdb.ledger.chain import Chain
@@ -42,27 +42,38 @@ def vanished_tables(chain: Chain, engine: Anchor, catalog: str, home: str) -> li
 
 
 def vanished_named(lost: Sequence[Holder], name: str, present: Iterable[TableInfo]) -> Holder:
-    """The vanished table of a name, in double quotes or without them.
+    """The vanished table of a name, as messages show it or as SQL spells it.
 
-    `present` are the tables of the database. Raises `DpforestError` if none of that name has
-    vanished.
+    `present` are the tables of the database. Raises `DpforestError` unless exactly one table of
+    that name has vanished.
     """
-    spelt = {fold(name), fold(name.replace('"', ""))}
-    for holder in lost:
-        if fold(holder.name) in spelt:
-            return holder
+    parts = split_name(name)
+    plain = ".".join(parts)
+    found = [holder for holder in lost if fold(holder.name) == fold(name)]
+    found = found or [holder for holder in lost if fold(holder.name) == fold(plain)]
+    if len(found) > 1:  # such as "t" of the schema "s", and "s.t" of the schema "main"
+        place = fold(quoted_name(*("main", *parts)[-2:]))
+        found = [holder for holder in found if fold(holder.place).endswith(f"::{place}")]
+    if len(found) == 1:
+        return found[0]
     if lost:
         names = ", ".join(f'"{holder.name}"' for holder in lost)
         raise DpforestError(
-            f'No capped table "{name}" has vanished from the database: name one of {names}.'
+            f'No capped table "{plain}" has vanished from the database: name one of {names}.'
         )
-    known = {fold(each) for info in present for each in (info.display, ".".join(info.key[1:]))}
-    start = f'The database has no table "{name}", and no'
-    if spelt & known:
-        start = f'Table "{name}" is still there and no'
+    start = f'The database has no table "{plain}", and no'
+    if any(fold(plain) in _names_of(info) for info in present):
+        start = f'Table "{plain}" is still there and no'
     raise DpforestError(
         f"{start} table with a cap is missing, so there is nothing to move or retire."
     )
+
+
+def _names_of(info: TableInfo) -> set[str]:
+    """How a table may be named, folded: with its schema and database, or without."""
+    catalog, schema, table = info.key
+    ways = (info.display, f"{schema}.{table}", f"{catalog}.{table}", f"{catalog}.{schema}.{table}")
+    return set(map(fold, ways))
 
 
 def may_be_renamed(lost: Holder, info: TableInfo, *, new: bool, here: bool) -> BudgetError:

@@ -13,10 +13,10 @@ from typing import Literal
 from dpforest_duckdb.errors import DpforestError
 
 Content = Literal["model", "report", "Parquet data", "CSV data"]  # what files are written with
-# how files of each kind begin; CSV data may begin with any text
+# how files of each kind begin, without spaces; CSV data may begin with any text
 _STARTS: dict[Content, tuple[bytes, ...]] = {
     "model": (b'{"schema":"dpforest/',),
-    "report": (b"<!doctype html", b"<html"),
+    "report": (b"<!doctypehtml", b"<html"),
     "Parquet data": (b"par1",),
     "CSV data": (),
 }
@@ -60,7 +60,7 @@ def refuse_replacing(path: Path, new: Content) -> None:
 
 def _holds(start: bytes, content: Content) -> bool:
     """Whether a file that begins with these bytes may hold this content."""
-    begins = start.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    begins = b"".join(start.removeprefix(b"\xef\xbb\xbf").lower().split())
     if _STARTS[content]:
         return begins.startswith(_STARTS[content])
     others = tuple(known for starts in _STARTS.values() for known in starts)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpforest_duckdb.domain.names import fold, hint, spellings
+from dpforest_duckdb.domain.names import fold, hint, spellings, split_name
 from dpforest_duckdb.domain.types import UNKNOWN
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.dbt import CONFIG, dbt_schema, dbt_source
 from dpforest_duckdb.scoring.dialects import Dialect, Form
-from dpforest_duckdb.scoring.dialects.base import split_name
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.scoring.inputs import refuse_missing
 from dpforest_duckdb.scoring.score_sql import Around, Scored, added_names, score_sql

@@ -10,6 +10,7 @@ from dpforest_duckdb.domain.checks import remarks
 from dpforest_duckdb.domain.file import ignored_keys, load_domain
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.table import TableInfo, refuse_folders
+from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
 from dpforest_duckdb.training.found_rows import FoundRows
 
@@ -63,6 +64,8 @@ def fit(rows: FoundRows, domain: Domain, unit: PrivacyUnit) -> FittedDomain:
 
     Raises `DpforestError` for what cannot be right.
     """
+    if fold(domain.target) in map(fold, unit.columns):
+        raise DpforestError("The target cannot be the privacy unit: correct --privacy-unit.")
     used = domain.without(unit.columns)
     used.refuse_missing(rows.table.columns)
     table = rows.engine.typed(rows.table, used, unit)

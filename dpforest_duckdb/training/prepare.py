@@ -260,6 +260,4 @@ def _unit(
             f'There is no column "{unit.column}", which the cap protects: name whom to protect '
             "with --privacy-unit."
         )
-    if fold(domain.target) in map(fold, unit.columns):
-        raise DpforestError("The target cannot be the privacy unit: correct --privacy-unit.")
     return unit

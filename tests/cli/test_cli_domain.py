@@ -71,6 +71,14 @@ def test_a_privacy_unit_with_declared_values_is_no_attribute_in_the_check_either
     assert (of_file.facts["attributes"], of_file.facts["unused"]) == (2, [])
 
 
+def test_the_target_as_privacy_unit_is_refused_by_the_check_too(db: Path, tmp_path: Path) -> None:
+    domain = tmp_path / "visits.toml"
+    domain.write_text('privacy_unit = "ill"\n' + COLUMNS)
+    for words in (("domain", "--check", domain), ("train", "--domain", domain, "--epsilon", "1")):
+        said = dpforest(*words, "--db", db, "--table", "visits")
+        assert (said.code, said.err.count("The target cannot be the privacy unit")) == (1, 1)
+
+
 def test_truth_values_of_files_and_enumerations_of_queries_declare_themselves(
     tmp_path: Path,
 ) -> None:

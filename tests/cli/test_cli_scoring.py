@@ -172,16 +172,13 @@ def test_score_keeps_rows_and_columns_and_replaces_only_on_request(db: Path) -> 
     assert query(db, "SELECT count(*) FROM twice WHERE old_prediction = prediction") == [(4,)]
 
 
-@pytest.mark.parametrize(
-    ("into", "code"),
-    [("x.parquet", 1), ("out/x.CSV", 1), ("../x.csv.gz", 2), ("/tmp/it's/x.parquet", 1)],
-)
-def test_rows_of_a_table_go_to_a_file_by_a_copy(db: Path, into: str, code: int) -> None:
+@pytest.mark.parametrize("into", ["x.parquet", "out/x.CSV", "../x.csv.gz", "/tmp/it's/x.parquet"])
+def test_rows_of_a_table_go_to_a_file_by_a_copy(db: Path, into: str) -> None:
     before = state(db)
     said = dpforest("score", "--db", db, "--model", "risk", "--table", "fresh", "--into", into)
     quoted = into.replace("'", "''")
     copy = f"export that in DuckDB with COPY … TO '{quoted}'."
-    refused(said, "--into names a file", "a table go to a table", copy, code=code)
+    refused(said, "--into names a file", "a table go to a table", copy, code=2)
     assert state(db) == before
     words = ("score", "--db", db, "--model", "risk", "--table", "fresh", "--into", "zz.new")
     refused(dpforest(*words), 'no schema "zz" in the database: check --into.')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -77,6 +78,9 @@ def test_a_model_replaces_a_model_or_nothing_but_no_other_file(tmp_path: Path) -
     forest.save(file)
     forest.named("second").save(file)
     assert load_forest(file).name == "second"
+    file.write_text(json.dumps(json.loads(file.read_text()), indent=4))
+    forest.save(file)
+    assert load_forest(file).name == forest.name
     other.write_text("spent")
     with pytest.raises(DpforestError, match=r"holds no model, so it is not replaced: name another"):
         forest.save(other)

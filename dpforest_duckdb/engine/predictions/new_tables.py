@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dpforest_duckdb.domain.names import fold
+from dpforest_duckdb.domain.names import fold, split_name
 from dpforest_duckdb.engine.sources.files import CSV, PARQUET
 from dpforest_duckdb.engine.sources.query_reads import is_read
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine, spellings_of
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.ledger.note import has_note
-from dpforest_duckdb.scoring.dialects.base import split_name
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 
 
@@ -65,8 +64,9 @@ def _refuse_no_schema(engine: DuckDBEngine, schema: str, into: str) -> None:
         "WHERE database_name = system.main.current_database()"
     )
     if fold(schema) not in {fold(row[0]) for row in schemas}:
-        why = f'There is no schema "{schema}" in the database: check --into.'
-        raise DpforestError(_of_file(into) or why)
+        if of_file := _of_file(into):
+            raise UsageError(of_file)
+        raise DpforestError(f'There is no schema "{schema}" in the database: check --into.')
 
 
 def _of_file(into: str) -> str:

@@ -91,8 +91,7 @@ class Frame:
                 f'Column "{short[0]}" of the frame has numbers of 16 bits, which one value may '
                 "change: convert it to float32."
             )
-        if isinstance(rows, dict) and len({len(column) for column in rows.values()}) > 1:
-            raise DpforestError("The columns of the frame differ in length: make them equal.")
+        _refuse_unequal(rows)
         with database.opened() as memory:
             _, kinds = _registered(memory, without_rows(rows))
         floats = {name for name, kind in column_types(kinds).items() if kind.family == "float"}
@@ -103,8 +102,9 @@ class Frame:
     def opened(self, table: TableInfo) -> Iterator[ReadableRows]:
         """See `Source`. No value is read before the rows are filled in, which is after the debit.
 
-        Raises `DpforestError` if a column of the table is gone.
+        Raises `DpforestError` if a column of the table is gone, or has another length by now.
         """
+        _refuse_unequal(self.rows)
         with self.database.opened() as memory:
             _, present = _registered(memory, without_rows(self.rows))
             if not table.columns.keys() <= present.keys():
@@ -128,6 +128,12 @@ class Frame:
         """A database, the frame in it as SQL, and the types that its columns have there."""
         with self.database.opened() as memory:
             yield memory, *_registered(memory, self.rows, self.columns)
+
+
+def _refuse_unequal(rows: Any) -> None:
+    """Raise `DpforestError` for columns of different lengths, which only NumPy columns may have."""
+    if isinstance(rows, dict) and len({len(column) for column in rows.values()}) > 1:
+        raise DpforestError("The columns of the frame differ in length: make them equal.")
 
 
 def _registered(

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.domain.names import fold
+from dpforest_duckdb.domain.names import fold, split_name
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import BOOLEAN, ColumnType, column_type
 from dpforest_duckdb.engine.base import DeclaredColumn, Engine, StoredRow, Trace
@@ -26,7 +26,6 @@ from dpforest_duckdb.engine.spark.steps import (
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.anchor import Home, UnanchoredError
 from dpforest_duckdb.privacy.unit import PrivacyUnit
-from dpforest_duckdb.scoring.dialects.base import split_name
 from dpforest_duckdb.sql import Sql
 
 PROPERTY = "dpforest.budget"  # the table property with the note on its budget

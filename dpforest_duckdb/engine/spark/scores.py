@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 
+from dpforest_duckdb.domain.names import split_name
 from dpforest_duckdb.engine.spark.engine import types
 from dpforest_duckdb.engine.spark.steps import (
     OF_WORDS,
@@ -15,7 +16,6 @@ from dpforest_duckdb.engine.spark.steps import (
 )
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.scoring.content import ForestContent
-from dpforest_duckdb.scoring.dialects.base import split_name
 from dpforest_duckdb.scoring.score_sql import Scored, score_sql
 
 

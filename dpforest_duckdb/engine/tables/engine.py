@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import duckdb
 
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.domain.names import fold, hint, spellings
+from dpforest_duckdb.domain.names import fold, hint, spellings, split_name
 from dpforest_duckdb.domain.table import TableInfo, quoted_name
 from dpforest_duckdb.domain.types import column_type, column_types
 from dpforest_duckdb.engine.base import DeclaredColumn, Engine, StoredRow, Trace
@@ -24,7 +24,6 @@ from dpforest_duckdb.engine.tables.snapshot import DuckDBSnapshot, new_cursor, t
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.anchor import Home
 from dpforest_duckdb.privacy.unit import PrivacyUnit
-from dpforest_duckdb.scoring.dialects.base import split_name
 from dpforest_duckdb.scoring.score_sql import Scored
 
 COLUMNS = (

@@ -21,7 +21,6 @@ from dpforest_duckdb.sql import Sql
 Form = Literal["select", "view", "table", "macro", "dbt", "dbt-schema"]
 
 JINJA_OPENING = re.compile(r"\{(?=[{%#])")  # the first of two characters that open a block
-_PART = re.compile(r'(?:("(?:[^"]|"")*")|([^.]*))\.')
 _INSIDE = re.compile(r"(?<=\{)(?=[{%#])")  # between the two
 
 
@@ -304,9 +303,3 @@ class Dialect:
 def without_jinja(sql: str) -> Sql:
     """SQL that dbt leaves as it is: Jinja reads some braces, and makes other line ends of \\r."""
     return Sql(JINJA_OPENING.sub("{{ '{' }}", sql).replace("\r", '{{ "\\r" }}'))
-
-
-def split_name(name: str) -> list[str]:
-    """The parts of a dotted name. A part in double quotes may contain a dot or a doubled quote."""
-    found = _PART.findall(f"{name}.")
-    return [quoted[1:-1].replace('""', '"') if quoted else plain for quoted, plain in found]

@@ -127,6 +127,18 @@ def test_a_frame_that_lost_a_column_after_the_plan_is_refused_before_the_debit(
     assert not (tmp_path / "l").exists()
 
 
+def test_a_column_that_is_shorter_after_the_plan_is_refused_before_the_debit(
+    tmp_path: Path,
+) -> None:
+    columns = dict(arrays())
+    given: dict[str, Any] = {"epsilon": 1, "ledger": tmp_path / "l", "dataset": "d"}
+    run = prepare(duckdb.connect(), columns, domain=DOMAIN, **given)
+    columns["colour"] = columns["colour"][:1]
+    with pytest.raises(DpforestError, match="differ in length"):
+        run.execute()
+    assert not (tmp_path / "l").exists()
+
+
 def test_categories_without_a_value_are_read_as_those_with_one(tmp_path: Path) -> None:
     frame = pandas.DataFrame(arrays())
     for odd in (None, "red"):

@@ -9,6 +9,10 @@ import pytest
 from shell import dpforest
 from small_tables import fill, ready
 
+from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.ledger.entries import Holder
+from dpforest_duckdb.ledger.vanished import vanished_named
+
 
 def test_the_command_line_moves_and_retires_budgets(home: Path) -> None:
     db = home / "a.duckdb"
@@ -35,7 +39,7 @@ def test_the_command_line_moves_and_retires_budgets(home: Path) -> None:
     assert dpforest(*words, "--table", "w").code == 0
 
 
-@pytest.mark.parametrize("table", ["t", '"T"', "main.t", "nosuch"])
+@pytest.mark.parametrize("table", ["t", '"T"', "main.t", "a.t", "a.main.t", "nosuch"])
 def test_there_is_nothing_to_move_or_retire_while_no_capped_table_is_missing(
     home: Path, table: str
 ) -> None:
@@ -44,7 +48,8 @@ def test_there_is_nothing_to_move_or_retire_while_no_capped_table_is_missing(
     with duckdb.connect(str(db)) as con:
         fill(con, "u")
     assert dpforest("budget", "set", "--db", db, "--table", "t", "--epsilon", 1).code == 0
-    there = f'Table "{table}" is still there and no'
+    plain = table.replace('"', "")
+    there = f'Table "{plain}" is still there and no'
     never = f'The database has no table "{table}", and no'
     for words in (("retire",), ("move", "--to", "u")):
         said = dpforest("budget", *words, "--db", db, "--table", table)
@@ -106,7 +111,27 @@ def test_a_table_is_retired_by_its_name_with_quotes_or_without(home: Path, name:
     assert dpforest(*budget).code == 0
     with duckdb.connect(str(db)) as con:
         con.execute('DROP TABLE "a.b"')
-    assert dpforest("budget", "retire", "--db", db, "--table", name).code == 0
+    said = dpforest("budget", "retire", "--db", db, "--table", name)
+    assert 'Table "a.b" is retired' in said.text
+
+
+def test_the_table_that_is_retired_is_the_one_that_was_named(home: Path) -> None:
+    """Another one would be free of its cap. The name may be as messages show it, or as in SQL."""
+    a, quoted = Holder("1", "ab", "/d::main.ab"), Holder("2", 'a"b', '/d::main."a""b"')
+    schema, dotted = Holder("3", "s.t", "/d::s.t"), Holder("4", "s.t", '/d::main."s.t"')
+    lost = [a, quoted, schema, dotted]
+    for name, holder in (
+        ("ab", a), ('"AB"', a), ('a"b', quoted), ('"a""b"', quoted),
+        ("s.t", schema), ('"S"."T"', schema), ('"s.t"', dotted), ("main.ab", None), ("b", None),
+    ):  # fmt: skip
+        for order in (lost, lost[::-1]):
+            if holder is None:
+                with pytest.raises(DpforestError, match="has vanished from the database: name one"):
+                    vanished_named(order, name, ())
+            else:
+                assert vanished_named(order, name, ()) is holder
+    with pytest.raises(DpforestError, match="has vanished"):
+        vanished_named([schema, Holder("5", "s.t", "/e::s.t")], "s.t", ())
 
 
 def test_the_budgets_of_all_tables_are_listed(home: Path) -> None:
