@@ -72,8 +72,8 @@ def vanished_named(lost: Sequence[Holder], name: str, present: Iterable[TableInf
 def _names_of(info: TableInfo) -> set[str]:
     """How a table may be named, folded: with its schema and database, or without."""
     catalog, schema, table = info.key
-    ways = (info.display, f"{schema}.{table}", f"{catalog}.{table}", f"{catalog}.{schema}.{table}")
-    return set(map(fold, ways))
+    dotted = {f"{schema}.{table}", f"{catalog}.{table}", f"{catalog}.{schema}.{table}"}
+    return set(map(fold, dotted | {info.display}))
 
 
 def may_be_renamed(lost: Holder, info: TableInfo, *, new: bool, here: bool) -> BudgetError:
