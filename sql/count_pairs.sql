@@ -1,5 +1,5 @@
 -- Count the rows of each class in every pair of a bin of one attribute and a value of each attribute.
--- Where rows are few, one GROUP BY for all attributes is planned in less time than one for each.
+-- With few rows, planning one GROUP BY for all attributes takes less time than one for each.
 -- inputs: the TEMP table of codes, the bins as constants
 -- outputs: one row per group that has rows; Python fills the empty cells before noise is added
 -- node_class = bin * classes + class; key = (node_class * blocks + block) * values + value
