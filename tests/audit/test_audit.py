@@ -177,7 +177,7 @@ def test_the_verb(tmp_path: object) -> None:
     assert found["private"] is True
     assert found["draws"] == sum(found["seen"])
     said = dpforest("audit", "recipes", "--recipe", "zzz")
-    assert said.code == 1
+    assert said.code == 2
     assert "zzz" in said.err
     assert dpforest("audit", "mechanisms", "--recipe", "dpdf").code == 2
     for words in (("mechanisms", "--runs", "100"), ("recipes", "--draws", "100")):

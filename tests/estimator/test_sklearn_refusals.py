@@ -131,7 +131,12 @@ BAD: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
     "bounds of a missing column": ({"bounds": {"x9": (0, 1)}}, X, Y, "x9"),
     "bounds that are no pair": ({"bounds": {"x0": 5}}, X, Y, "bounds must be"),
     "categories as a list": ({"categories": ["a"]}, X, Y, "dictionary by column"),
-    "categories as text": ({"categories": {"x0": "abc"}, "bounds": None}, X, Y, "list of values"),
+    "categories as text": (
+        {"categories": {"x0": "abc"}, "bounds": None},
+        X,
+        Y,
+        "must be a list of",
+    ),
     "both of one column": (
         {"bounds": {0: (0, 1)}, "categories": {"x0": [1]}},
         X,
