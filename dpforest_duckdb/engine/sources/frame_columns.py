@@ -131,7 +131,8 @@ def _parts_of_polars(rows: Any) -> tuple[Any, Any]:
 def _known(column: Any) -> Any:
     """A column of NumPy in a type that DuckDB knows: bytes as text, time differences as objects."""
     if column.dtype.kind == "S":
-        return np.char.decode(column, "latin-1")  # no two bytes become one text
+        texts = np.char.decode(column, "latin-1")  # no two bytes become one text
+        return texts.astype(str, copy=False)  # without rows, NumPy 1 gives numbers
     return _differences(column) if column.dtype.kind == "m" else column
 
 
