@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from dpforest_duckdb.recipes.ours.auto_rules import (
     all_trees_wanted,
@@ -30,14 +30,10 @@ from dpforest_duckdb.recipes.ours.auto_rules import (
 )
 from dpforest_duckdb.recipes.ours.boosted import BOOSTED
 from dpforest_duckdb.recipes.ours.class_means import CLASS_MEANS
-from dpforest_duckdb.recipes.ours.joint_rules import (
-    releases_all_tables,
-    releases_no_table,
-    sums_use_all,
-)
+from dpforest_duckdb.recipes.ours.joint_rules import releases_all_tables, releases_no_table
 from dpforest_duckdb.recipes.ours.joint_tables import JOINT_TABLES
 from dpforest_duckdb.recipes.ours.log_odds import LOG_ODDS
-from dpforest_duckdb.recipes.ours.rooted_tables import ROOTED_TABLES, roots_see_enough
+from dpforest_duckdb.recipes.ours.rooted_tables import ROOTED_TABLES, roots_show_enough
 from dpforest_duckdb.recipes.ours.tree_beside_sums import TREE_BESIDE_SUMS
 from dpforest_duckdb.recipes.recipe import Adaptation, IfOneSuffices, Recipe
 from dpforest_duckdb.recipes.strongest_query import clear_cost, strongest_cost
@@ -72,40 +68,41 @@ BOOSTED_OR_LOG_ODDS, TREE_OR_LOG_ODDS = (
 )
 
 
+@dataclass(frozen=True)
+class Rule:
+    """A recipe, and when `auto` picks it, unless an earlier rule holds.
+
+    `holds` gets a request with a careful number of rows.
+    """
+
+    recipe: Recipe
+    holds: Callable[[Request], bool]
+
+
+RULES = (
+    Rule(ROOTED_TABLES, roots_show_enough),
+    Rule(TREE_BESIDE_SUMS, one_tree_shows_all),
+    Rule(BOOSTED_OR_LOG_ODDS, lambda rows: boosting_pays(rows) and all_trees_wanted(rows)),
+    Rule(BOOSTED, boosting_pays),
+    Rule(TREE_OR_LOG_ODDS, lambda rows: tree_pays(rows) and all_trees_wanted(rows)),
+    Rule(TREE_BESIDE_SUMS, tree_pays),
+    Rule(JOINT_TABLES, releases_no_table),
+    Rule(ROOTED_TABLES, lambda rows: releases_all_tables(rows) and models_differ(rows)),
+    Rule(JOINT_TABLES, releases_all_tables),
+    Rule(MEANS_OR_LOG_ODDS, means_pay),
+    Rule(LOG_ODDS, lambda rows: True),
+)
+
+
 def pick(request: Request) -> Recipe:
-    """The recipe for a noisy number of rows."""
+    """The recipe for a noisy number of rows: that of the first rule that holds."""
     counted = careful(request.rows, request)
-    together, differ = releases_all_tables(counted), models_differ(counted)
-    if differ and (together or sums_use_all(counted)) and roots_see_enough(request):
-        return ROOTED_TABLES
-    if boosting_pays(counted):
-        if one_tree_shows_all(counted):
-            return TREE_BESIDE_SUMS
-        return BOOSTED_OR_LOG_ODDS if all_trees_wanted(counted) else BOOSTED
-    if tree_pays(counted):
-        return TREE_OR_LOG_ODDS if all_trees_wanted(counted) else TREE_BESIDE_SUMS
-    if releases_no_table(counted):
-        return JOINT_TABLES
-    if together:
-        return ROOTED_TABLES if differ else JOINT_TABLES
-    return MEANS_OR_LOG_ODDS if means_pay(counted) else LOG_ODDS
+    return next(rule.recipe for rule in RULES if rule.holds(counted))
 
 
 AUTO = replace(
     LOG_ODDS,
     name="auto",
     title="The default: one of six recipes, by the number of rows",
-    adaptation=Adaptation(
-        successor=pick,
-        successors=(
-            BOOSTED,
-            BOOSTED_OR_LOG_ODDS,
-            TREE_BESIDE_SUMS,
-            TREE_OR_LOG_ODDS,
-            ROOTED_TABLES,
-            JOINT_TABLES,
-            MEANS_OR_LOG_ODDS,
-            LOG_ODDS,
-        ),
-    ),
+    adaptation=Adaptation(successor=pick, successors=tuple(rule.recipe for rule in RULES)),
 )

@@ -93,12 +93,13 @@ def boosting_pays(request: Request) -> bool:
 
 
 def one_tree_shows_all(request: Request) -> bool:
-    """Whether a greedy tree beside sums is better than boosting, where boosting pays.
+    """Whether boosting pays, but a greedy tree beside sums is better.
 
     With two attributes and two classes, if there is no δ: one tree shows what the two attributes
     say together, and boosting divides ε among many trees.
     """
-    return len(request.domain.attributes) == classes_in(request) == 2 and not request.squared_mu
+    two = len(request.domain.attributes) == classes_in(request) == 2
+    return two and not request.squared_mu and boosting_pays(request)
 
 
 def signal_is_strong(request: Request) -> bool:

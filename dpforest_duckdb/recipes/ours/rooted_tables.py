@@ -19,7 +19,9 @@ from dpforest_duckdb.postprocess.pipeline import as_grown
 from dpforest_duckdb.privacy.measure import PURE_DP
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
-from dpforest_duckdb.recipes.ours import auto_rules, constants, joint_tables
+from dpforest_duckdb.recipes.ours import constants, joint_tables
+from dpforest_duckdb.recipes.ours.auto_rules import choice_part, models_differ
+from dpforest_duckdb.recipes.ours.joint_rules import releases_all_tables, sums_use_all
 from dpforest_duckdb.recipes.recipe import Adaptation, recipe_of_tables
 from dpforest_duckdb.recipes.row_count_queries import left, preliminary_queries
 from dpforest_duckdb.request import Request
@@ -57,11 +59,18 @@ def noise_of_sum(request: Request) -> float:
     return math.sqrt(len(attributes)) * float(np.mean(noise)) / rows
 
 
-def roots_see_enough(request: Request) -> bool:
-    """Whether the roots are in a quarter of all pairs of attributes: then boosting adds little.
+def roots_show_enough(request: Request) -> bool:
+    """Whether roots come before all other recipes: because they are in a quarter of all pairs of
+    attributes, boosting adds little.
 
-    With two classes there must be two roots, because sums of two classes are fitted to the rows.
+    Rows must tell models apart, and all attributes must be shown. With two classes there must be
+    two roots, because sums of two classes are fitted to the rows. The request should have a careful
+    number of rows.
     """
+    if not models_differ(request):
+        return False
+    if not (releases_all_tables(request) or sums_use_all(request)):
+        return False
     attributes, two = len(request.domain.attributes), len(request.domain.classes) == 2
     _, drawn = roots(adapt(np.array(request.histogram), request))
     seen = drawn * (2 * attributes - 1 - drawn)  # twice the pairs with a root
@@ -74,7 +83,7 @@ def plan(request: Request) -> Plan:
     Costs are in nano-ε; a δ is not used.
     """
     _, drawn = roots(request)
-    model = int(request.epsilon * auto_rules.choice_part(request))
+    model = int(request.epsilon * choice_part(request))
     root = model // 2  # two roots cost as much as a choice among models
     tables = left(request, PURE_DP) - drawn * root - model
     draws = PlannedQuery("root", PERMUTE_AND_FLIP.on("max count"), (root,) * drawn)

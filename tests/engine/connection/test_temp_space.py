@@ -203,7 +203,7 @@ def test_recipes_whose_rows_are_grouped_say_so(
 
     monkeypatch.setattr(DuckDBRows, "rate_mixtures", noted)
     grouping = set()
-    for name in [recipe.name for recipe in RECIPES["auto"].adaptation.successors]:
+    for name in {recipe.name for recipe in RECIPES["auto"].adaptation.successors}:
         run = prepare(
             con, "t", epsilon=5, domain=domain, recipe=name, privacy_unit="row",
             ledger=tmp_path / "l",
