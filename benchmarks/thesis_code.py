@@ -40,7 +40,8 @@ def its_draws(form: Recipe, of: Callable[[int], float] = math.sqrt) -> dict[str,
     """The draws of the code, among `of` m attributes.
 
     Medians go without the factor 2. The attribute is drawn by the sum of squares Σ (y − ȳ)², where
-    (5.3) has the mean, at the sensitivity of the mean, 4/N: its exponent is N times (5.3).
+    (5.3) has the mean, at the sensitivity of the mean, 4/N, and without the factor 2: its exponent
+    is 2N times (5.3).
     """
     drawn = among(by_points(MEDIAN, SQUARES, full_shares(math.isqrt)), of)
     return {"choose": unless_few_or_pure(at_points(drawn, POINTS), LEAST_ROWS)}

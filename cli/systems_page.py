@@ -15,7 +15,8 @@ A table for each system lists its algorithm line by line, with the source of eac
 of the recipe that does it. The last column says what is done here:
 
 - *as published*: both forms do the line.
-- *repaired*: the form as published does the line; the rigorous form does what follows.
+- *repaired*: the form as published does the line; the rigorous form does what follows. If the form
+  as published departs from the line too, both forms are named.
 - *assumed*: both forms do what follows, because no text gives the line or because they depart from
   the text.
 - *cut*: both forms leave the line out or shorten it.
@@ -46,6 +47,8 @@ No text gives these details, so they are assumed for every system whose table sa
   for discrete attributes only.
 - In systems of binary splits, the categories of an `ordered` column can also be cut in two between
   neighbours. Where a split has a child per category, their order has no effect.
+- Where trees have disjoint rows, a hash of a row, or of its privacy unit, picks the tree. So equal
+  rows are in one tree, in both forms.
 - A declared NULL is a category of its own. Among points that are weighted by their width, "NULL
   against the rest" has the least weight.
 - Laplace noise is discrete, in both forms: counts stay whole numbers.

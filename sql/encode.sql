@@ -62,9 +62,16 @@ WITH coded AS (
 )
 {% endif %}
 {% if bootstrap %}
+{% if first_phase_labels %}
+, weighed AS (
+  -- a row counts once for each tree that is wrong about it; all rows once if no tree is wrong
+  SELECT *, CASE WHEN MAX({{ wrong }}) OVER () = 0 THEN 1 ELSE {{ wrong }} END AS "times"
+  FROM labelled
+)
+{% endif %}
 , numbered AS (
   SELECT *, row_number() OVER () - 1 AS "number"
-  FROM {% if first_phase_labels %}labelled{% else %}kept{% endif %}{% if first_phase_labels %}, range({{ wrong }}) AS wrong("by"){% endif %}
+  FROM {% if first_phase_labels %}weighed, range("times") AS times("time"){% else %}kept{% endif %}
 
 )
 , drawn AS (

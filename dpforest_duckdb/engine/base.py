@@ -73,7 +73,7 @@ class Coding:
     replacement, which is never private. With "all" every tree sees all rows. `first_phase` are
     released trees on the same domain: a row that half of them or more classify wrongly counts
     `misclassified_weight` times; a bootstrap draws rows in proportion to the number of trees that
-    are wrong.
+    are wrong, or all alike if none is.
     """
 
     domain: Domain

@@ -31,7 +31,8 @@ class Line:
     Both forms do the step as published unless one of the others says what is done instead:
     `repaired` what the rigorous form does, `assumed` what both forms do because no text gives it or
     because they depart from the text, `cut` what both forms do in place of a step that they leave
-    out or shorten. All of them are sentences.
+    out or shorten. A step that is assumed and repaired is assumed in the form as published alone.
+    All of them are sentences.
     """
 
     step: str
@@ -62,4 +63,6 @@ class Line:
     @property
     def note(self) -> str:
         """What is done instead of the step, or how a step without a text is done."""
+        if self.repaired and self.assumed:
+            return f"Form as published: {self.assumed} Rigorous form: {self.repaired}"
         return self.cut or self.repaired or self.assumed

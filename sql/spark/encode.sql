@@ -43,10 +43,17 @@ WITH coded AS (
 )
 {% endif %}
 {% if bootstrap %}
+{% if labelled %}
+, weighed AS (
+  -- a row counts once for each tree that is wrong about it; all rows once if no tree is wrong
+  SELECT *, CASE WHEN MAX(`wrong`) OVER () = 0 THEN 1 ELSE `wrong` END AS `times`
+  FROM labelled
+)
+{% endif %}
 , numbered AS (
   SELECT *, row_number() OVER (ORDER BY xxhash64(:salt, `row`), {% for word in words %}{{ word.name }}, {% endfor %}`class`) - 1 AS `number`
 {% if labelled %}
-  FROM (SELECT *, explode(array_repeat(0, `wrong`)) FROM labelled)
+  FROM (SELECT *, explode(array_repeat(0, `times`)) FROM weighed)
 {% else %}
   FROM kept
 {% endif %}

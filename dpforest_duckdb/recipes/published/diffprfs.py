@@ -43,13 +43,11 @@ LINES = (
     Line("The forest has t = 25 trees.", "§4.2", "trees"),
     Line("The depth is 5; the experiments have 3 to 7.", "§4.2", "depth"),
     Line(
-        "ε' = B / t per tree, ε = ε' / (2(d + 1)) per query.", "§3.1, lines 1, 4", "plan: per_node"
-    ),
-    Line(
-        "Half of a depth's budget is for a noisy size, half for the split or the leaf.",
-        "§3.2 and §3.3",
+        "ε' = B / t per tree, ε = ε' / (2(d + 1)) per query: at each depth a noisy size, and the "
+        "split or the leaf.",
+        "§3.1, lines 1 and 4, §3.2 and §3.3",
         "plan: per_node",
-        repaired="Nothing uses the size, so all of it goes to the split or the leaf.",
+        repaired="Nothing uses the size, so the split or the leaf has ε' / (d + 1).",
     ),
     Line("Each node has f = √|F| random attributes.", "§3.1, line 8, and §3.2", "choose: among"),
     Line(

@@ -57,6 +57,7 @@ LINES = (
         "choose: by_points",
         assumed="Points are scored by F_Max. They are one category against the rest, or an edge "
         "of a public bin.",
+        repaired="The points are the same. Those of all attributes are scored in one draw.",
     ),
     Line(
         "F_Max is the sum of (Σ n_ic / n_i) · max n_ic over the classes.",
@@ -72,8 +73,14 @@ LINES = (
         "A tree divides its budget.",
         NO_TEXT,
         "plan: half_to_leaves",
-        assumed="Half is for the splits and half for the leaves. A node's share has equal "
-        "parts: one for a point of each attribute, and one for the last draw.",
+        assumed="Half is for the splits and half for the leaves.",
+    ),
+    Line(
+        "A node divides its share.",
+        NO_TEXT,
+        "choose: by_points",
+        assumed="It has equal parts: one for a point of each attribute, and one for the last draw.",
+        repaired="One draw has all of it.",
     ),
     Line("The leaves have noisy class counts.", "thesis §4.1.2: commonly (4.3)", "plan: LAPLACE"),
     Line(

@@ -6,9 +6,8 @@ least Gini in them. Labels are drawn by permute-and-flip. The leaves get just en
 flipped labels misclassify at most 1 % of the rows, and at most half of B. The rest goes to the
 splits, in equal parts for every depth. The leaves need
 ε = 2^d max_p 2 ln(1/p) (1 − (1 − (1 − p)^K) / (K p)) / (n 1 %) for K classes. d = 4.
-Assumed: the domain's bins; 0.1 % of B for the leaves at least. The rigorous form draws by
-permute-and-flip on Gini weighted by rows. Cut: a split separates one category from the rest. The
-code orders categories by their share of a class and separates any first ones.
+Assumed: the domain's bins; 0.1 % of B for the leaves at least. Cut: a split separates one category
+from the rest. The code orders categories by their share of a class and separates any first ones.
 """
 
 from __future__ import annotations
@@ -111,10 +110,11 @@ LINES = (
         repaired="A node ends by its depth alone, because the true rows and classes are private.",
     ),
     Line(
-        "The leaves' part is the least that keeps errors by flipped labels at 1 %, at most ½.",
+        "The leaves' part is the least that keeps errors by flipped labels at 1 %, at most ½. The "
+        "number of rows is known.",
         CODE,
         "plan: leaf_epsilon",
-        repaired="It is at most half of what the noisy number of rows leaves.",
+        repaired="A noisy number of rows costs 4 %. The part is at most half of what is left.",
     ),
     Line("This part has a lower limit.", NO_TEXT, "plan: LEAST_SHARE", assumed="It is 0.1 %."),
     Line(
@@ -123,7 +123,7 @@ LINES = (
         "plan: published_plan",
         repaired="Each depth makes one draw, which is what is charged.",
     ),
-    Line("That part depends on the number of rows, which is known.", CODE, "adaptation: adapt"),
+    Line("That part depends on the number of rows.", CODE, "adaptation: adapt"),
     Line("Labels are drawn by permute-and-flip on class counts.", CODE, "leaf: LABEL"),
     Line("A leaf votes for its label.", CODE, "finish: vote_by_label"),
 )

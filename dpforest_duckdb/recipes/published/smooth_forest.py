@@ -9,7 +9,8 @@ the d at which the expected number of unused ones, s((s − 1)/s)^d (4.37), fall
 Assumed: the two depths are added, of discrete and of numeric attributes; the rule is read as the
 first such d, as (4.37) as printed has no least value; disjoint rows; utility 1 of the most frequent
 class and 0 of the others, whose smooth sensitivity is e^(−jε) at a lead of j rows; τ = 100. The
-authors' code, Smooth_Random_Trees, has such rows, utilities and sum of depths.
+authors' code, Smooth_Random_Trees, has such rows, utilities and a sum of depths. But its d is the
+first one at which at most s/2 are unused, plus 1, and never above 15.
 """
 
 from __future__ import annotations
@@ -81,6 +82,7 @@ LINES = (
         "leaf: SMOOTH_LABEL",
         assumed="It is 1 for the most frequent class, or for all that are equally frequent, and 0 "
         "for the others. At a lead of j rows its smooth sensitivity is e^(−jε).",
+        repaired="It is the number of rows of the class.",
     ),
     Line(
         "The trees vote.",

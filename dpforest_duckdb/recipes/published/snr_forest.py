@@ -52,7 +52,6 @@ def adapt(histogram: Integers, request: Request, spent: Fraction = ROWS_SHARE) -
 
 
 LINES = (
-    Line("A tree has ε = B / t.", "thesis §4.4.1", "plan: leaves_only"),
     Line("Every tree sees all rows.", "thesis §4.4.1", "rows"),
     Line(
         "Numeric attributes are cut into 5 bins of equal size.",
@@ -68,10 +67,10 @@ LINES = (
         repaired="ε is what the leaves have after the number of rows is paid for.",
     ),
     Line(
-        "The number of rows, |D|, is known.",
-        "thesis §4.5.1",
+        "The number of rows, |D|, is known, and a tree has ε = B / t.",
+        "thesis §4.5.1 and §4.4.1",
         "plan: leaves_only",
-        repaired="A noisy number of rows is paid for with 4 % of the budget.",
+        repaired="A noisy number of rows is paid for with 4 % of the budget. A tree has .96 B / t.",
     ),
     Line("t is |A| at first.", "thesis §4.5.1", "trees"),
     Line("Only θ and the attributes left limit the depth.", "thesis §4.5.1 and §4.5.3", "depth"),

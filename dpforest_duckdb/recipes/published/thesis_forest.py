@@ -8,7 +8,7 @@ by permute-and-flip with B/2; majority. d_m = m/2, but 4 on Banknote; τ = 9 on 
 Mushroom, 15 on Adult.
 Assumed: m/2 is rounded up; K = √m; τ = 15; minus signs in (5.1) to (5.3); labels −1 and 1, or 0
 and 1 as the variant `zero-one`; ten points without the ends of the public range; a node without a
-split is a leaf, and so is a child of fewer than 4 rows; no node ends because its rows are alike.
+split is a leaf, and so is a child of fewer than 4 rows; rows that are alike end no node.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ LINES = (
         "The forest has 9 trees on Banknote, 6 on Mushroom, 15 on Adult.",
         "thesis Figures 5.1 to 5.3",
         "trees",
-        assumed="It has 15 trees on other tables.",
+        assumed="It has 15 trees on every table, without `--trees`.",
     ),
     Line(
         "d_m = m/2: 7 on Adult, 11 on Mushroom. On Banknote it is 4, for its best accuracy.",
@@ -97,13 +97,13 @@ LINES = (
         "thesis §5.1",
         "choose: LEAST_ROWS",
         assumed="That child is a leaf, as in its code, Forest_434.py. The other child is not.",
+        repaired="The number of rows ends no node.",
     ),
     Line(
         "A node ends if |A| = 0.",
         "thesis §5.1",
         "split_type",
-        assumed="It ends if no split is left. An attribute can be split again by another "
-        "category, which its code, Forest_434.py, excludes.",
+        assumed="It ends if no split is left. Its code, Forest_434.py, uses one once on a path.",
     ),
     Line(
         "A node ends if its rows are all alike.",

@@ -69,6 +69,7 @@ LINES = (
         assumed="The weight is uncertainty times mean interaction, computed once for all trees "
         "of a phase. Attributes below a hundredth of the largest uncertainty come last. "
         "p is √m of the attributes left.",
+        repaired="Nothing is weighed.",
     ),
     Line(
         "The split is chosen from the subset.",
@@ -92,6 +93,7 @@ LINES = (
         "The second phase draws row i with weight v_i / Σv.",
         "thesis §4.5.2",
         "second: SecondPhase",
+        assumed="If no tree misclassifies a row, v_i is 1 for all rows.",
         repaired="A row that half of the trees misclassify counts twice, at twice the sensitivity.",
     ),
     Line("The first phase has a share α.", NO_TEXT, "second: SecondPhase", assumed="It is ½."),

@@ -69,6 +69,7 @@ LINES = (
         "choose: constant",
         assumed="It is ½: one more row changes the means of two attributes by amounts that are at "
         "most ½ apart.",
+        repaired="It is 2, for Gini weighted by rows.",
     ),
     Line(
         "A layer has ε/(2(d − 1)), and the leaves have ε/2.",
