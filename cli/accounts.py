@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.account import Account
-from dpforest_duckdb.ledger.entries import Budget
+from dpforest_duckdb.ledger.entries import Budget, Holder
 
 if TYPE_CHECKING:
     from dpforest_duckdb.engine.spark.engine import SparkEngine
@@ -34,34 +34,26 @@ def any_account(engine: AnyEngine, ledger: str | None) -> Account:
 
 def known_accounts(
     engine: AnyEngine, ledger: str | None
-) -> tuple[list[Account], list[DpforestError]]:
+) -> tuple[list[Account], list[tuple[Holder, Budget]], list[DpforestError]]:
     """The accounts of the tables that have a budget, or of all tables if none has one.
 
-    And the errors of tables whose budget is not known; of those that may be a vanished table, only
-    the first. Raises the first of all if no table is known to have a budget.
+    Also the capped tables that are missing, and the errors of tables whose budget is not known; of
+    those that may be a missing table, only the first. Raises the first of all if nothing is known.
     """
-    accounts, known, errors = list[Account](), list[Account](), list[DpforestError]()
+    opened, accounts, known = list[Account](), list[Account](), list[Account]()
+    errors = list[DpforestError]()
     for table in engine.tables(engine.catalog):
         try:
             account = Account.of(engine, table, ledger)
+            opened.append(account)
             if account.budget() != Budget((), ()):
                 known.append(account)
             accounts.append(account)
         except DpforestError as error:
             errors.append(error)
-    if errors and not known:
+    missing = opened[0].missing() if opened else []
+    if errors and not known and not missing:
         raise errors[0]
     renamed = [error for error in errors if isinstance(error, BudgetError)]
-    return known or accounts, [error for error in errors if error not in renamed[1:]]
-
-
-def only_account(engine: AnyEngine, ledger: str | None) -> Account:
-    """The account of the one table that has a budget, or of the only table.
-
-    Raises `UsageError` if several tables have one.
-    """
-    known, _ = known_accounts(engine, ledger)
-    if len(known) != 1:
-        listed = ", ".join(account.info.reference for account in known) or "none"
-        raise UsageError(f"Name the table with --table: the database has {listed}.")
-    return known[0]
+    found = known or ([] if missing else accounts)
+    return found, missing, [error for error in errors if error not in renamed[1:]]

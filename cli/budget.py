@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,14 +21,14 @@ from dpforest_duckdb.cli.output import (
     tell,
 )
 from dpforest_duckdb.errors import DpforestError, UsageError
-from dpforest_duckdb.ledger.refusals import overspent_note
+from dpforest_duckdb.ledger.refusals import one_row_note, overspent_note
 from dpforest_duckdb.privacy.unit import single_rows
 
 if TYPE_CHECKING:
     from dpforest_duckdb.cli.accounts import AnyEngine
     from dpforest_duckdb.ledger.account import Account
     from dpforest_duckdb.ledger.accounts import KeptAccount
-    from dpforest_duckdb.ledger.entries import Budget
+    from dpforest_duckdb.ledger.entries import Budget, Holder
 
     Tables = AbstractContextManager[AnyEngine]  # an engine, while its database or session is open
 
@@ -57,7 +57,10 @@ def budget(
     rows_per_unit: options.RowsPerUnit = None,
     raise_cap: Annotated[
         bool,
-        typer.Option("--raise", help="Allow a higher cap, or one that may protect less."),
+        typer.Option(
+            "--raise",
+            help="Allow a higher cap, or one that protects rows or another column instead.",
+        ),
     ] = False,
     ledger: options.Ledger = None,
     dataset: options.Dataset = None,
@@ -71,8 +74,8 @@ def budget(
 
     Data are a table, data files or a dataset. Without --table, `show` lists the budgets of all
     tables of a database, with --ledger alone those of a ledger. `move` transfers the budget of a
-    capped table to the name that the table has now. `retire` records that a capped table was
-    dropped, so that new tables can be debited.
+    capped table to the name that the table has now. `retire` says that a capped table was dropped:
+    after that, other tables can be used again.
 
     \b
     Example:
@@ -181,23 +184,30 @@ def _retire(tables: Tables, table: str, ledger: str | None, as_json: bool) -> No
         emit({"table": retired.name, "action": "retire"})
     else:
         tell(
-            f'Table "{retired.name}" is retired: its spending is kept, and it blocks no other '
-            "table."
+            f'Table "{retired.name}" is retired: the ledger keeps what was spent on it, and other '
+            "tables can be used again."
         )
 
 
 def _show_tables(tables: Tables, ledger: str | None, as_json: bool) -> None:
-    """List the budgets of all tables of a database. If only one has a budget, show it in full."""
-    from dpforest_duckdb.cli.accounts import only_account
-
+    """List the budgets of all tables of a database, also of those that are missing. If there is
+    only one, show it in full.
+    """
     with tables as engine:
-        known = _known(engine, ledger)
-        if len(known) > 1:
-            _show_all(known, as_json)
+        known, missing = _known(engine, ledger)
+        listed = [_Listed(account.display, account.budget()) for account in known]
+        listed += [_Listed(holder.name, budget, missing=True) for holder, budget in missing]
+        if len(listed) != 1 or missing:
+            _show_all(listed, as_json)
             return
-        account = only_account(engine, ledger)
+        account = known[0]
         found = _set_or_read(account, None)
-    _show_found(account, found, as_json)
+    _say_if_overspent(found)
+    if as_json:
+        one = {"table": account.display, **found.facts()}
+        emit({**one, "tables": [listed[0].facts()]})
+    else:
+        _show(account, found)
 
 
 def _show_found(
@@ -206,6 +216,8 @@ def _show_found(
     """Show a budget, and say on stderr what users should know of it, or of its `new` cap."""
     if new is not None and new.privacy_unit is None:
         _say_if_single_rows(account, found)
+    if new is not None and new.rows_per_unit is None and (note := one_row_note(found)):
+        say(f"Note: {note}")
     _say_if_overspent(found)
     if as_json:
         emit({"table": account.display, **found.facts()})
@@ -213,14 +225,16 @@ def _show_found(
         _show(account, found)
 
 
-def _known(engine: AnyEngine, ledger: str | None) -> list[Account]:
-    """The budgets to list; those that are not known are notes on stderr."""
+def _known(
+    engine: AnyEngine, ledger: str | None
+) -> tuple[list[Account], list[tuple[Holder, Budget]]]:
+    """The budgets to list, of tables and of missing ones; others are notes on stderr."""
     from dpforest_duckdb.cli.accounts import known_accounts
 
-    known, errors = known_accounts(engine, ledger)
+    known, missing, errors = known_accounts(engine, ledger)
     for error in errors:
         say(f"Note: {error.sentence}")
-    return known
+    return known, missing
 
 
 def _say_if_single_rows(account: KeptAccount, found: Budget) -> None:
@@ -286,13 +300,30 @@ def _check_options(action: Action, table: str | None, wanted: _NewCap, to: str |
         options.refuse_idle("goes with budget move", to=to)
 
 
-def _show_all(accounts: Sequence[Account], as_json: bool) -> None:
+@dataclass(frozen=True)
+class _Listed:
+    """A table in a list of budgets; a `missing` one was dropped, or renamed without its comment."""
+
+    name: str
+    budget: Budget
+    missing: bool = False
+
+    def facts(self) -> dict[str, Any]:
+        return {"table": self.name, "missing": self.missing, **self.budget.facts()}
+
+    def cells(self) -> list[object]:
+        name = f"{self.name} (missing)" if self.missing else self.name
+        return [name, *_amounts(self.budget)]
+
+
+def _show_all(listed: Sequence[_Listed], as_json: bool) -> None:
     """An overview of the budgets of several tables."""
-    found = [(account.display, account.budget()) for account in accounts]
     if as_json:
-        emit({"tables": [{"table": name, **budget.facts()} for name, budget in found]})
-        return
-    show_table(["table", *_AMOUNTS], [[name, *_amounts(budget)] for name, budget in found])
+        emit({"tables": [table.facts() for table in listed]})
+    elif listed:
+        show_table(["table", *_AMOUNTS], [table.cells() for table in listed])
+    else:
+        tell("The database has no table.")
 
 
 def _amounts(budget: Budget) -> list[object]:

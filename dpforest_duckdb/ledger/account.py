@@ -36,7 +36,12 @@ from dpforest_duckdb.ledger.entries import (
     table_place,
 )
 from dpforest_duckdb.ledger.note import Note, has_note, note_in
-from dpforest_duckdb.ledger.vanished import may_be_renamed, vanished_named, vanished_tables
+from dpforest_duckdb.ledger.vanished import (
+    may_be_renamed,
+    refuse_without_unit,
+    vanished_named,
+    vanished_tables,
+)
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 # The comment is committed just after the ledger. Writers of one database are threads of one
@@ -182,15 +187,22 @@ class Account(KeptAccount):
         def move(chain: Chain, info: TableInfo) -> tuple[Budget, Holder]:
             if self._known_id(chain, info):
                 raise DpforestError(
-                    f'Table "{info.display}" has a budget of its own: name another with --to.'
+                    f'Table "{info.display}" has a budget already, its own or the one that you '
+                    "want to move: show it with dpforest budget."
                 )
             lost = self._vanished_named(chain, vanished)
+            refuse_without_unit(chain.cap(lost.budget_id), lost, info)
             holder = Holder(lost.budget_id, info.display, self._place)
             chain.move(holder)
             return chain.budget(holder.budget_id), holder
 
         self._refuse_read_only()
         return self._enter(move)
+
+    def missing(self) -> list[tuple[Holder, Budget]]:
+        """The capped tables that have vanished from this table's database, and their budgets."""
+        chain = self.ledger.read()
+        return [(lost, chain.budget(lost.budget_id)) for lost in self._vanished(chain)]
 
     def retire(self, vanished: str) -> Holder:
         """Record that a capped table was dropped, so that it can no longer be a renamed one.
@@ -280,7 +292,8 @@ class Account(KeptAccount):
         if not anchored or folded(chain.place_of(str(budget_id)) or "", self.home) != self._place:
             for lost in self._vanished(chain)[:1]:
                 here = folded(lost.place, self.home) == self._place
-                raise may_be_renamed(lost, info, new=budget_id is None, here=here)
+                cap = chain.cap(lost.budget_id)
+                raise may_be_renamed(lost, cap, info, new=budget_id is None, here=here)
         return Holder(budget_id or secrets.token_hex(16), info.display, self._place)
 
     def _vanished(self, chain: Chain) -> list[Holder]:

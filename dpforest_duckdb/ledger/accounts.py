@@ -66,8 +66,14 @@ class AnyAccount(Protocol):
     def unit(self, column: str | None, rows: int | None) -> PrivacyUnit:
         """The privacy unit that is asked for; by default that of the present cap, else the row."""
         cap = self.budget().cap
+        return self.unit_like(cap.unit if cap else None, column, rows)
+
+    def unit_like(
+        self, usual: PrivacyUnit | None, column: str | None, rows: int | None
+    ) -> PrivacyUnit:
+        """The privacy unit that is asked for; by default the `usual` one, else the row."""
         known = (column or "",) if self.columns is None else self.columns
-        return requested_unit(column, rows, cap=cap.unit if cap else None, columns=known)
+        return requested_unit(column, rows, usual=usual, columns=known)
 
     def debit(self, charge: Charge) -> tuple[int, ...]:
         """Spend, committed before this returns; the numbers of the runs, one for each budget.

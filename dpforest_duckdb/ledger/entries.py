@@ -198,6 +198,19 @@ class Budget:
         return self.caps[-1] if self.caps else None
 
     @property
+    def usual_unit(self) -> PrivacyUnit | None:
+        """The unit of the present cap, or else of all runs; None if these differ, or if there is
+        none.
+        """
+        units = {self.cap.unit} if self.cap else {run.unit for run in self.entries}
+        return units.pop() if len(units) == 1 else None
+
+    @property
+    def spent_under_caps(self) -> bool:
+        """Whether there was a run since the first cap."""
+        return any(run.seq > cap.seq for run in self.entries for cap in self.caps[:1])
+
+    @property
     def spent_epsilon(self) -> int:
         return sum(run.epsilon for run in self.entries)
 

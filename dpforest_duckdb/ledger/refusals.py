@@ -30,7 +30,7 @@ def check_cap(new: Cap, budget: Budget, *, raise_cap: bool) -> None:
     a raise too.
     """
     old, holder = budget.cap, new.holder
-    if old and not same_unit(old.unit, new.unit) and budget.entries:
+    if old and not same_unit(old.unit, new.unit) and budget.spent_under_caps:
         raise BudgetError(
             f"Refused: the cap of {holder} protects {old.unit}; it cannot be changed to "
             f"{new.unit}, because something was spent under it."
@@ -121,6 +121,20 @@ def _check_left(symbol: str, scale: int, needed: int, spent: int, cap: int, hold
             f"{show(max(0, cap - spent), scale)} of the cap of {show(cap, scale)} is left "
             f"for {holder}: spend less, or {RAISE}."
         )
+
+
+def one_row_note(budget: Budget) -> str:
+    """What to say of a first cap that allows one row of each unit; "" of any other.
+
+    It is for users who named a column, but no rows per unit.
+    """
+    cap = budget.cap
+    if cap is None or len(budget.caps) > 1 or cap.unit.is_row or cap.unit.rows > 1:
+        return ""
+    return (
+        f'Only one row of each "{cap.unit.column}" may be used under this cap: allow more with '
+        "--rows-per-unit before the next run, because then it cannot be changed."
+    )
 
 
 def overspent_note(budget: Budget) -> str:

@@ -20,7 +20,15 @@ from dpforest_duckdb.domain.table import TableInfo, quoted_name
 from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.ledger.anchor import Anchor
 from dpforest_duckdb.ledger.chain import Chain
-from dpforest_duckdb.ledger.entries import DATASET, FILE, NO_FILE, Holder, folded, table_place
+from dpforest_duckdb.ledger.entries import (
+    DATASET,
+    FILE,
+    NO_FILE,
+    Cap,
+    Holder,
+    folded,
+    table_place,
+)
 from dpforest_duckdb.ledger.note import note_in
 
 
@@ -76,8 +84,24 @@ def _names_of(info: TableInfo) -> set[str]:
     return set(map(fold, dotted | {info.display}))
 
 
-def may_be_renamed(lost: Holder, info: TableInfo, *, new: bool, here: bool) -> BudgetError:
-    """The refusal of table `info`, which may be the vanished capped table `lost`, renamed.
+def refuse_without_unit(cap: Cap | None, lost: Holder, info: TableInfo) -> None:
+    """Raise `DpforestError` if a table lacks the column that the cap of a vanished one protects."""
+    if cap and not _has_unit(cap, info):
+        raise DpforestError(
+            f'Table "{info.display}" has no column "{cap.unit.column}", which the cap of '
+            f'"{lost.name}" protects, so it cannot be that table: name another with --to.'
+        )
+
+
+def _has_unit(cap: Cap, info: TableInfo) -> bool:
+    """Whether the table has the column that the cap protects, if it protects one."""
+    return set(map(fold, cap.unit.columns)) <= set(map(fold, info.columns))
+
+
+def may_be_renamed(
+    lost: Holder, cap: Cap | None, info: TableInfo, *, new: bool, here: bool
+) -> BudgetError:
+    """The refusal of table `info`, which may be the vanished table `lost` with a `cap`, renamed.
 
     A `new` table has no budget yet, so the other budget can move to it. `here` says that the
     vanished table was at the place of `info`.
@@ -91,6 +115,11 @@ def may_be_renamed(lost: Holder, info: TableInfo, *, new: bool, here: bool) -> B
             "dropped."
         )
     gone = f'Table "{lost.name}", which has a cap, is gone, and "{info.display}" may be it'
+    if new and cap and not _has_unit(cap, info):
+        return BudgetError(
+            f'Table "{lost.name}", which has a cap, is gone: run dpforest budget move --table '
+            f"{old} --to NAME if it has another name now, or {retire} if it was dropped."
+        )
     if new:
         move = f"dpforest budget move --table {old} --to {shlex.quote(info.reference)}"
         return BudgetError(f"{gone}: run {move} if it is, or {retire} if it was dropped.")

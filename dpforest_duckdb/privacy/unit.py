@@ -77,12 +77,12 @@ def requested_unit(
     column: str | None,
     rows: int | None,
     *,
-    cap: PrivacyUnit | None,
+    usual: PrivacyUnit | None,
     columns: Iterable[str],
 ) -> PrivacyUnit:
-    """The privacy unit of a request: `column` with `rows`, else that of the cap, else the row.
+    """The privacy unit of a request: `column` with `rows`, else the `usual` one, else the row.
 
-    Without `rows`, a column that the cap names has the rows of the cap, and any other has one.
+    Without `rows`, the column of the usual unit has the rows of that, and any other has one.
     `columns` are the names that `column` may have, in any case. Raises `UsageError` or
     `DpforestError`.
     """
@@ -90,12 +90,12 @@ def requested_unit(
         check_rows(rows)
         rows = int(rows)  # of a NumPy integer
     declared = spellings(columns)
-    if cap and not cap.is_row:
-        cap = replace(cap, column=declared.get(fold(cap.column), cap.column))
-    if cap and rows is None and column is not None and _same(column, cap.column):
-        return cap
-    if column is None and cap and (not cap.is_row or rows in (None, 1)):
-        return cap if rows is None else replace(cap, rows=rows)
+    if usual and not usual.is_row:
+        usual = replace(usual, column=declared.get(fold(usual.column), usual.column))
+    if usual and rows is None and column is not None and _same(column, usual.column):
+        return usual
+    if column is None and usual and (not usual.is_row or rows in (None, 1)):
+        return usual if rows is None else replace(usual, rows=rows)
     if column is None or column == EACH_ROW:
         if rows not in (None, 1):
             raise UsageError("--rows-per-unit goes with a --privacy-unit column, not with rows.")

@@ -354,7 +354,7 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         refuse_wrong_types({"privacy_unit": self.privacy_unit})
         cap = account.budget().cap
         unit = requested_unit(
-            self.privacy_unit, None, cap=cap.unit if cap else None, columns=columns.names
+            self.privacy_unit, None, usual=cap.unit if cap else None, columns=columns.names
         )
         declared = Declared(columns, self.domain, self.bounds, self.categories, unit)
         domain, leaks, classes = self._domain(declared, labels, account, memory, named)

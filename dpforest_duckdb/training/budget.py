@@ -12,7 +12,7 @@ from dpforest_duckdb.errors import DpforestError, PublicFactWarning, UsageError,
 from dpforest_duckdb.ledger.accounts import KeptAccount
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.entries import Budget
-from dpforest_duckdb.ledger.refusals import overspent_note
+from dpforest_duckdb.ledger.refusals import one_row_note, overspent_note
 from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
 from dpforest_duckdb.training.opening import Connection, Rows, find_dataset, find_rows
 
@@ -99,10 +99,12 @@ def set_budget(
     ----------
     con, table, ledger, dataset : as in `train`; None as the table needs a dataset, not its rows.
     epsilon, delta : the most that may be spent; by default those of the present cap.
-    privacy_unit, rows_per_unit : whom the cap protects; by default as before, or else each row.
+    privacy_unit, rows_per_unit : whom the cap protects; by default the unit of the present cap, or
+        of all earlier runs, or else each row. One row of each unit if nothing says how many.
     raise_cap : allow a cap that is higher than the present one, or may protect less.
 
-    Raises `DpforestError`, one sentence. Warns if more is spent already than the cap allows.
+    Raises `DpforestError`, one sentence. Warns if more is spent already than the cap allows, and if
+    it allows one row of each unit because you named no number.
 
     >>> import duckdb, tempfile
     >>> con = duckdb.connect()
@@ -117,6 +119,8 @@ def set_budget(
     _warn_of(account.new_dataset)
     found = set_cap(account, epsilon, delta, privacy_unit, rows_per_unit, raise_cap=raise_cap)
     _warn_of(overspent_note(found))
+    if rows_per_unit is None:
+        _warn_of(one_row_note(found))
     return found
 
 
@@ -146,15 +150,17 @@ def set_cap(
 ) -> Budget:
     """Set the cap of an account. An amount that is None stays as it is in the present cap.
 
+    Without a present cap, the privacy unit is that of all earlier runs by default, if these agree.
     Raises `UsageError` if there is no ε in either, and `BudgetError` as `KeptAccount.set_cap`.
     """
-    old = account.budget().cap
+    budget = account.budget()
+    old = budget.cap
     if epsilon is None and old is None:
         raise UsageError(f"The {account.noun} has no cap yet: name one with --epsilon.")
     kept_epsilon, kept_delta = (old.epsilon, old.delta) if old else (0, 0)
     return account.set_cap(
         kept_epsilon if epsilon is None else nano_epsilon(epsilon, cap=True),
         kept_delta if delta is None else atto_delta(delta, cap=True),
-        account.unit(privacy_unit, rows_per_unit),
+        account.unit_like(budget.usual_unit, privacy_unit, rows_per_unit),
         raise_cap=raise_cap,
     )

@@ -46,7 +46,7 @@ def check_domain(rows: FoundRows, file: str | Path, target: str | None = None) -
     """
     domain, columns = load_domain(file, target), rows.table.columns
     refuse_folders(rows.table, domain.columns)
-    unit = requested_unit(domain.privacy_unit, None, cap=None, columns=columns)
+    unit = requested_unit(domain.privacy_unit, None, usual=None, columns=columns)
     fitted = fit(rows, domain, unit)
     return CheckedDomain(
         attributes=len(fitted.domain.attributes),

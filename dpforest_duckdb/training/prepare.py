@@ -254,7 +254,7 @@ def _unit(
             f'The domain names an identifier, "{domain.identifiers[0]}": say whom to protect with '
             '--privacy-unit: name a column, or write "row" for each row.'
         )
-    unit = requested_unit(column, rows, cap=cap.unit if cap else None, columns=info.columns)
+    unit = requested_unit(column, rows, usual=cap.unit if cap else None, columns=info.columns)
     if not unit.is_row and unit.column not in info.columns:
         raise DpforestError(
             f'There is no column "{unit.column}", which the cap protects: name whom to protect '

@@ -91,7 +91,9 @@ def test_budget_json_and_raising(db: Path) -> None:
     assert (said.facts["cap"], said.facts["left"]) == (0.5, 0)
     assert "every run is refused" in said.err
     shown = dpforest(*show).facts
+    (listed,) = shown.pop("tables")
     assert shown == said.facts, "the one table with a budget needs no --table"
+    assert listed == {**said.facts, "missing": False}
 
 
 def test_budget_says_which_caps_are_no_longer_possible(tmp_path: Path) -> None:

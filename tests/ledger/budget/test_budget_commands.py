@@ -39,6 +39,24 @@ def test_the_command_line_moves_and_retires_budgets(home: Path) -> None:
     assert dpforest(*words, "--table", "w").code == 0
 
 
+def test_no_budget_moves_to_a_table_without_the_column_that_its_cap_protects(home: Path) -> None:
+    db = home / "a.duckdb"
+    cap = ("budget", "set", "--db", db, "--table", "t", "--epsilon", 2, "--privacy-unit", "WHO")
+    assert dpforest(*cap).code == 0
+    with duckdb.connect(str(db)) as con:
+        con.execute("DROP TABLE t")
+        con.execute("CREATE TABLE cities (a ENUM ('x', 'y'), k BOOLEAN)")
+        fill(con, "u")
+    words = ("train", "--db", db, "--table", "cities", "--target", "k", "--epsilon", 1)
+    said = dpforest(*words, "--recipe", "greedy-tree")
+    assert "budget move --table t --to NAME" in said.err
+    move = ("budget", "move", "--db", db, "--table", "t", "--to")
+    said = dpforest(*move, "cities")
+    assert said.code == 1
+    assert 'Table "cities" has no column "who", which the cap of "t" protects' in said.err
+    assert dpforest(*move, "u").code == 0
+
+
 @pytest.mark.parametrize("table", ["t", '"T"', "main.t", "a.t", "a.main.t", "nosuch"])
 def test_there_is_nothing_to_move_or_retire_while_no_capped_table_is_missing(
     home: Path, table: str
@@ -89,7 +107,8 @@ def test_a_list_of_budgets_names_those_that_are_not_known(home: Path) -> None:
     with duckdb.connect(str(db)) as con:
         con.execute("DROP TABLE t")
     said = dpforest("budget", "--db", db, "--json")
-    assert [one["table"] for one in said.facts["tables"]] == ["u", "v"]
+    found = [(one["table"], one["missing"]) for one in said.facts["tables"]]
+    assert found == [("u", False), ("v", False), ("t", True)]
     notes = said.err.splitlines()
     assert sum("does not hold the last debit" in note for note in notes) == 1
     assert sum('Table "t", which has a cap, is gone' in note for note in notes) == 1
@@ -97,7 +116,9 @@ def test_a_list_of_budgets_names_those_that_are_not_known(home: Path) -> None:
         with duckdb.connect(str(db)) as con:
             con.execute(f"DROP TABLE {table}")
     said = dpforest("budget", "--db", db)
-    assert (said.code, said.out) == (1, "")
+    assert said.code == 0
+    listed = [line.split()[:3] for line in said.out.splitlines() if "missing" in line]
+    assert listed == [[name, "(missing)", "1"] for name in "tuv"]
     moved = dpforest("budget", "move", "--db", db, "--table", "t", "--to", "nosuch")
     assert 'There is no table "nosuch" in the database: check --to.' in moved.err
 

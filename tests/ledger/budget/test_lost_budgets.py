@@ -118,7 +118,7 @@ def test_a_table_with_a_budget_takes_over_no_other(con: duckdb.DuckDBPyConnectio
     spend(account(con, "own"))
     account(con).set_cap(NANO, 0, ROW, raise_cap=False)
     con.execute("DROP TABLE t")
-    with pytest.raises(DpforestError, match="has a budget of its own"):
+    with pytest.raises(DpforestError, match="has a budget already"):
         account(con, "own").move_from("t")
     spend(account(con, "own"))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from small_tables import ROW, account, ready, spend
+from small_tables import ROW, account, fill, ready, spend
 from steps import charge
 
 from dpforest_duckdb import BudgetError, DpforestError, UsageError, set_budget
@@ -33,6 +33,38 @@ def test_the_unit_of_a_cap_can_change_while_nothing_is_spent(
     spend(account(con), 1)
     with pytest.raises(BudgetError, match="cannot be changed"):
         account(con).set_cap(NANO, 0, PrivacyUnit("who", 3), raise_cap=False)
+
+
+def test_a_first_cap_has_the_unit_of_all_earlier_runs(con: duckdb.DuckDBPyConnection) -> None:
+    """Another number of rows could not be corrected, because something is spent."""
+    account(con).debit(charge(1, unit=PrivacyUnit("who", 3)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert set_budget(con, "t", epsilon=1).facts()["rows_per_unit"] == 3
+        assert set_budget(con, "t", epsilon=1, privacy_unit="WHO").facts()["rows_per_unit"] == 3
+
+
+def test_a_first_cap_says_that_it_allows_one_row_if_nobody_said_how_many(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    with pytest.warns(PublicFactWarning, match="Only one row of each"):
+        set_budget(con, "t", epsilon=1, privacy_unit="who")
+    account(con).debit(charge(1, unit=PrivacyUnit("who", 1)))
+    fill(con, "u")
+    for rows in (2, 3):
+        account(con, "u").debit(charge(1, unit=PrivacyUnit("who", rows)))
+    with pytest.warns(PublicFactWarning, match="Only one row of each"):
+        set_budget(con, "u", epsilon=1, privacy_unit="who")
+    set_budget(con, "u", privacy_unit="who", rows_per_unit=2)
+    account(con, "u").debit(charge(1, unit=PrivacyUnit("who", 2)))
+    set_budget(con, "u", epsilon=1)
+    with pytest.raises(BudgetError, match="cannot be changed"):
+        set_budget(con, "u", privacy_unit="who", rows_per_unit=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        set_budget(con, "t", epsilon=0.5)
+        fill(con, "v")
+        set_budget(con, "v", epsilon=1, privacy_unit="who", rows_per_unit=1)
 
 
 def test_a_check_refuses_what_a_debit_would(con: duckdb.DuckDBPyConnection) -> None:
