@@ -84,7 +84,7 @@ def test_budget_json_and_raising(db: Path) -> None:
     before = state(db)
     refused(dpforest(*set_, "4"), '"visits" has a cap of ε = 3', "--raise", "become 4")
     refused(dpforest(*set_, "3", "--delta", "0.1"), "cap of δ = 0", "--raise")
-    refused(dpforest(*set_, "3", "--privacy-unit", "who"), "protects each row", '"who"')
+    refused(dpforest(*set_, "3", "--privacy-unit", "who"), "protected each row", '"who"')
     assert state(db) == before
     assert dpforest(*set_, "4", "--raise").facts["cap"] == 4
     said = dpforest(*set_, "0.5")
