@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from dpforest_duckdb.model.forest import Forest
 
 HARDLY = 0.1  # of a class's rows: if fewer are predicted as it, a threshold of 1/2 is too high
-TOO_NOISY = 0.1  # a larger standard deviation of the accuracy leaves a figure that says nothing
 
 
 def evaluate(
@@ -99,7 +98,8 @@ def evaluate(
         _say_if_trained(account, forest)
         may_be_unseen = bool(found.reasons) and not trained_on(account, forest, source.table)
     _say_if_not_private(found, may_be_unseen)
-    _say_if_empty(found)
+    if found.doubt:
+        say(found.doubt)
     paid = "The figures are paid for, but cannot be printed"
     with nullcontext() if epsilon is None else printing(paid):
         if as_json:
@@ -119,17 +119,6 @@ def _say_if_not_private(found: Evaluation, may_be_unseen: bool) -> None:
         say(
             "These figures are exact, so they are not private: do not publish them if the table is "
             "private. For figures that you may publish, add --epsilon."
-        )
-
-
-def _say_if_empty(found: Evaluation) -> None:
-    """Say on stderr why there are no figures."""
-    if found.rows == 0 and found.epsilon is None:
-        say("No row has a class of the model, so there are no figures: check --target.")
-    elif found.rows == 0:
-        say(
-            "By the noisy counts, perhaps no row has a class of the model, so there are no "
-            "figures: check --target, or take a larger --epsilon."
         )
 
 
@@ -155,18 +144,16 @@ def _show(found: Evaluation, classes: Sequence[str]) -> None:
     others = found.unlabelled
     left_out = f" ({others} others have no class of the model)" if others else ""
     tell(f"rows      {'-' if found.rows is None else found.rows}{left_out}")
-    noise = found.accuracy_noise
-    if noise is not None and noise > TOO_NOISY:
-        say("These figures are mostly noise: more rows or a larger --epsilon would tell more.")
-    tell(f"accuracy  {number(found.accuracy)}{_spread(noise)}{_beside(found)}")
+    spread = _spread(found.accuracy_noise)
+    tell(f"accuracy  {number(found.accuracy)}{spread}{_beside(found)}")
     tell(f"log loss  {number(found.log_loss)}{_spread(found.log_loss_noise)}")
     tell(f"AUC       {number(found.auc)}{_spread(found.auc_noise)}{_why(found.auc, len(classes))}")
     if found.epsilon is not None and found.unit is not None and found.noise is not None:
         tell(f"protects  {found.unit}, at ε = {show(found.epsilon)}")
-        meaning = "standard deviation of one count; each figure combines many"
+        meaning = "one standard deviation in each count; every figure combines many counts"
         tell(f"noise     {rounded(found.noise)} ({meaning})")
         drawn = "".join(
-            f'; drawing rows of each "{name}" adds to it' for name in found.unit.columns
+            f'; which rows of each "{name}" are used also matters' for name in found.unit.columns
         )
         tell(f"±         two standard deviations of the noise in a figure{drawn}")
     if found.confusion:
@@ -176,7 +163,7 @@ def _show(found: Evaluation, classes: Sequence[str]) -> None:
         )
         if found.confusion_noise is not None:
             tell(f"Each number of rows has noise of ± {2 * found.confusion_noise:,.0f}.")
-        if found.rows != 0:
+        if found.rows != 0 and not found.mostly_noise:
             _say_if_never_predicted(found, classes)
     if found.by_class:
         show_table(

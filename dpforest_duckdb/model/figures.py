@@ -20,6 +20,7 @@ EDGES = (
     *(0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998),
 )
 HALF = EDGES.index(0.5) + 1  # the bins up to 1/2
+TOO_NOISY = 0.1  # a larger standard deviation of the accuracy leaves a figure that says nothing
 LEAST_PROBABILITY = 1e-15  # smaller probabilities are replaced by this in the log loss
 
 
@@ -91,7 +92,28 @@ class Evaluation:
         rows = [rows for rows, _ in self.by_class]
         if self.bins:
             rows = [_rows_of(self.bins, number) for number in (0, 1)]
-        return max(rows) / sum(rows) if any(rows) else None
+        return max(rows) / sum(rows) if self.rows != 0 and any(rows) else None
+
+    @property
+    def mostly_noise(self) -> bool:
+        """Whether noise hides what the figures say."""
+        return self.accuracy_noise is not None and self.accuracy_noise > TOO_NOISY
+
+    @property
+    def doubt(self) -> str:
+        """Why the figures say nothing, in a sentence; "" if they say something."""
+        if self.rows == 0 and self.epsilon is None:
+            return "No row has a class of the model, so there are no figures: check --target."
+        if self.rows == 0:
+            return (
+                "By the noisy counts, perhaps no row has a class of the model, so there are no "
+                "figures: check --target, or take a larger --epsilon."
+            )
+        if self.mostly_noise:
+            return (
+                "These figures are mostly noise: more rows or a larger --epsilon would tell more."
+            )
+        return ""
 
     def facts(self) -> dict[str, Any]:
         """The figures as a JSON object, with their cost and privacy unit if they are noisy."""

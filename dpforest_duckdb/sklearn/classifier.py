@@ -57,7 +57,7 @@ from dpforest_duckdb.sklearn.inputs import (
     texts,
 )
 from dpforest_duckdb.sql import Sql
-from dpforest_duckdb.training.evaluate import EvaluationTerms, evaluate_table
+from dpforest_duckdb.training.evaluate import EvaluationTerms, evaluate_table, warn_if_doubtful
 from dpforest_duckdb.training.prepare import prepare
 
 UNRECORDED = (
@@ -264,7 +264,8 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Noisy accuracy, log loss, AUC and confusion matrix on true classes, for another ε.
 
         They are private if the model is, and are debited as a fit is. X needs the privacy unit.
-        Rows of other classes are left out. Raises as `fit`.
+        Rows of other classes are left out. Raises as `fit`. Warns if the figures say nothing,
+        because no row has a class of the model or because they are mostly noise.
         """
         check_is_fitted(self)
         labels = target(y)
@@ -280,9 +281,11 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 frame = Frame.of(forest.table, rows, GivenDatabase(memory))
                 engine = SourceEngine(frame, DuckDBEngine(memory.connection))
                 table = engine.table(forest.table)
-                return evaluate_table(
+                figures = evaluate_table(
                     engine, forest, table, account, EvaluationTerms(epsilon=epsilon)
                 )
+        warn_if_doubtful(figures)
+        return figures
 
     def to_sql(self, table: str, **options: Any) -> str:
         """SQL that scores a table with the same columns (see `Forest.to_sql`).

@@ -18,7 +18,14 @@ from dpforest_duckdb.domain.domain import bound_labels
 from dpforest_duckdb.domain.names import fold, hint, spellings
 from dpforest_duckdb.domain.table import TableInfo, refuse_folders
 from dpforest_duckdb.engine.base import Engine, Snapshot, Trace
-from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
+from dpforest_duckdb.errors import (
+    BudgetError,
+    DpforestError,
+    PublicFactWarning,
+    UsageError,
+    in_python,
+    warn,
+)
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.accounts import AnyAccount, NoAccount, refuse_capped
 from dpforest_duckdb.ledger.entries import Charge
@@ -99,19 +106,28 @@ def evaluate(
     unseen : declare, in the ledger, that the forest was trained without these rows.
 
     Raises `UsageError` for wrong arguments, `BudgetError` if a cap does not allow the figures, and
-    for the rest `DpforestError`, one sentence.
+    for the rest `DpforestError`, one sentence. Warns if the figures say nothing, because no row has
+    a class of the forest or because they are mostly noise.
     """
     refuse_wrong_types(locals())
     if not isinstance(forest, Forest):
         raise UsageError("forest must be a Forest: train one, or read it with load_forest.")
     found = find_rows(con, table, trace)
-    return evaluate_table(
+    figures = evaluate_table(
         found.engine,
         forest,
         found.table,
         _account(found, ledger, dataset, exact=epsilon is None),
         EvaluationTerms(target, epsilon, privacy_unit, rows_per_unit, unseen),
     )
+    warn_if_doubtful(figures)
+    return figures
+
+
+def warn_if_doubtful(figures: Evaluation) -> None:
+    """Warn with `PublicFactWarning` if the figures say nothing."""
+    if figures.doubt:
+        warn(in_python(figures.doubt), PublicFactWarning)
 
 
 def evaluate_table(

@@ -256,7 +256,7 @@ def test_evaluate_on_a_capped_table_wants_epsilon_and_debits_it(db: Path) -> Non
     assert [entry["recipe"] for entry in left["entries"]] == ["auto", "evaluate"]
     text = dpforest(*shared, "--epsilon", "0.5").text
     assert "each row, at ε = 0.5" in text
-    assert "noise     2.8 (standard deviation of one count" in text
+    assert "noise     2.8 (one standard deviation in each count" in text
     assert "Each number of rows has noise of ± 19." in text
     assert "two standard deviations of the noise in a figure\n" in text
 

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -20,6 +21,7 @@ from dpforest_duckdb.model.figures import (
     EDGES,
     HALF,
     LEAST_PROBABILITY,
+    Evaluation,
     auc,
     exact_figures,
     log_loss,
@@ -252,3 +254,16 @@ def test_bins_are_cut_alike_on_both_sides_of_a_half() -> None:
     assert list(EDGES) == sorted(EDGES)
     assert [round(1 - edge, 6) for edge in reversed(EDGES)] == list(EDGES)
     assert EDGES[HALF - 1] == 0.5
+
+
+def test_figures_that_say_nothing_say_why() -> None:
+    plain = Evaluation(rows=10, accuracy=0.9, log_loss=0.1, auc=0.9)
+    assert not plain.doubt
+    assert not replace(plain, epsilon=1, accuracy_noise=0.09).doubt
+    noisy = replace(plain, epsilon=1, accuracy_noise=0.11, bins=((5, 0), (0, 5)))
+    assert noisy.doubt.startswith("These figures are mostly noise")
+    assert noisy.most_frequent == 0.5
+    empty = replace(noisy, rows=0)
+    assert empty.doubt.startswith("By the noisy counts, perhaps no row")
+    assert empty.most_frequent is None
+    assert replace(plain, rows=0).doubt.startswith("No row has a class")
