@@ -56,13 +56,6 @@ def domain(
             near = hint(target, info.columns)
             raise DpforestError(f'There is no column "{target}"{near}: check --target.')
         named = found[fold(target)] if target else None
-        value = None if source.typed else next(filter(_looks_like_a_value, info.columns), None)
-        if value is not None:
-            say(
-                f'Note: the first line of "{info.display}" was read as the column names, but '
-                f'"{value}" looks like a value: if that line is a row, add a line of names above '
-                "it, because names are public."
-            )
         types = info.columns if source.typed else {}
         columns = [
             _marked(column, types.get(column["name"]), column["name"] == named)
@@ -80,13 +73,6 @@ def domain(
         emit(content)
     else:
         print(domain_toml(content), end="")
-
-
-def _looks_like_a_value(name: str) -> bool:
-    """Whether a column is called as a number or a date is written."""
-    from dpforest_duckdb.engine.columns.written_values import moment_of, number_of
-
-    return number_of(name) is not None or moment_of(name) is not None
 
 
 def _check(rows: FoundRows, file: str, target: str | None, as_json: bool) -> None:
