@@ -26,7 +26,12 @@ from dpforest_duckdb.errors import (
     one_line,
 )
 
-OFTEN_VARIABLES = ("db", "domain", "ledger", "out", "temp_dir", "dataset", "privacy_unit")
+OFTEN_VARIABLES = {
+    "source": "--from",
+    "temp_dir": "--temp-dir",
+    "privacy_unit": "--privacy-unit",
+    **{name: f"--{name}" for name in ("db", "domain", "ledger", "out", "dataset", "into")},
+}
 SHOWN = (
     NotPrivateWarning,
     UnanchoredWarning,
@@ -53,7 +58,7 @@ def interrupt(number: int, frame: object) -> None:
 
 
 def stop_if_interrupted() -> None:
-    """Stop before the debit if a signal came: importing a library can swallow the interruption."""
+    """Stop if a signal came: importing a library can swallow the interruption."""
     if _interrupted:
         raise KeyboardInterrupt
 
@@ -92,8 +97,7 @@ def _checked(verb: Callable[..., None], **options: Any) -> None:
     """Run the verb; refuse text that is empty, as an unset variable leaves it, or not UTF-8."""
     for name, value in options.items():
         if value == "" and name in OFTEN_VARIABLES:
-            option = name.replace("_", "-")
-            raise UsageError(f"--{option} is empty: give it a value, or leave it out.")
+            raise UsageError(f"{OFTEN_VARIABLES[name]} is empty: give it a value, or leave it out.")
         for word in value if isinstance(value, list) else [value]:
             if isinstance(word, str) and not word.isascii():
                 try:

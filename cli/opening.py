@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dpforest_duckdb.cli.exit_codes import stop_if_interrupted
 from dpforest_duckdb.cli.options import refuse_idle
 from dpforest_duckdb.cli.output import show_statement
 from dpforest_duckdb.errors import UsageError
@@ -64,6 +65,7 @@ def opened(
     from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 
     with open_database(db, read_only=read_only, **asdict(machine)) as connection:
+        stop_if_interrupted()
         yield DuckDBEngine(connection, show_statement if show_sql else None)
 
 

@@ -6,7 +6,7 @@ import datetime as dt
 import json
 import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -97,7 +97,9 @@ def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -
 
     Raises `DpforestError` for a key that looks like a known one, and for what is missing or wrong.
     """
-    _refuse_misspelt("The domain", content, ("target", "privacy_unit"), {"unit": "privacy_unit"})
+    tables = [key for key, value in content.items() if _is_list_of_tables(value)]
+    refuse_misspelt("The domain", tables, ("column",), {"columns": "column"})
+    refuse_misspelt("The domain", content, ("target", "privacy_unit"), {"unit": "privacy_unit"})
     if "rows_per_unit" in content:
         raise DpforestError(
             "The domain has the key rows_per_unit, which belongs to a run: delete it and pass "
@@ -106,10 +108,9 @@ def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -
     wanted = target or content.get("target")
     if not isinstance(wanted, str) or not wanted:
         raise DpforestError('The domain names no target: add target = "…" or pass --target.')
-    columns = content.get("column")
-    if not isinstance(columns, list) or not all(isinstance(c, dict) for c in columns):
-        near = " ([[columns]] is misspelt)" if isinstance(content.get("columns"), list) else ""
-        raise DpforestError(f"The domain has no [[column]] tables{near}: add one per attribute.")
+    columns = content.get("column", ())
+    if not _is_list_of_tables(columns):
+        raise DpforestError("The domain has no [[column]] tables: add one per attribute.")
     unit = _privacy_unit(content)
     attributes, identifiers, targets, other_kinds = [], [], [], {}
     refusals = Refusals()
@@ -118,7 +119,7 @@ def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -
         if not isinstance(name, str) or not name:
             raise DpforestError("A [[column]] of the domain has no name: add one.")
         with refusals.gathered():
-            _refuse_misspelt(f'Column "{name}" of the domain', column, COLUMN_KEYS, OTHER_WORDS)
+            refuse_misspelt(f'Column "{name}" of the domain', column, COLUMN_KEYS, OTHER_WORDS)
             if column.get("kind") == "identifier":
                 identifiers.append(name)
             elif fold(name) == fold(wanted):
@@ -143,6 +144,11 @@ def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -
         privacy_unit=unit,
         identifiers=tuple(identifiers),
     )
+
+
+def _is_list_of_tables(value: object) -> bool:
+    """Whether a key of a domain file has [[…]] tables."""
+    return isinstance(value, list) and all(isinstance(each, dict) for each in value)
 
 
 def _only_list(
@@ -198,8 +204,8 @@ def _commented(choice: Mapping[str, Any]) -> str:
     return "\n".join(f"# {key} = {_toml(value)}" for key, value in choice.items())
 
 
-def _refuse_misspelt(
-    where: str, content: Mapping[str, Any], known: Sequence[str], words: Mapping[str, str]
+def refuse_misspelt(
+    where: str, content: Iterable[str], known: Sequence[str], words: Mapping[str, str]
 ) -> None:
     """Raise `DpforestError` for a key that is probably meant to be a known one.
 

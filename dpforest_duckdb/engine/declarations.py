@@ -14,8 +14,13 @@ import math
 from typing import Any
 
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.domain.file import COLUMN_KEYS, domain_from_mapping
-from dpforest_duckdb.domain.names import fold, hint
+from dpforest_duckdb.domain.file import (
+    COLUMN_KEYS,
+    OTHER_WORDS,
+    domain_from_mapping,
+    refuse_misspelt,
+)
+from dpforest_duckdb.domain.names import fold, hint, meant
 from dpforest_duckdb.domain.table import TableInfo, refuse_folders
 from dpforest_duckdb.domain.types import NUMERIC
 from dpforest_duckdb.engine.base import Catalogue, DeclaredColumn
@@ -86,12 +91,15 @@ def _are_bounds(lower: Any, upper: Any) -> bool:
 
 
 def _noted(name: str, comment: str) -> dict[str, Any]:
-    """The keys in a column's comment, if it is a JSON object."""
+    """The keys in a column's comment, if it is a JSON object with at least one of them.
+
+    Raises `DpforestError` for a key that seems misspelt, and without a kind.
+    """
     try:
         note = json.loads(comment)
     except (ValueError, RecursionError):
         return {}
-    if not isinstance(note, dict) or not set(note) & set(_KEYS):
+    if not isinstance(note, dict) or not any(key in _KEYS or meant(key, ["kind"]) for key in note):
         return {}
     try:
         json.dumps(note, ensure_ascii=False, allow_nan=False).encode()
@@ -100,6 +108,7 @@ def _noted(name: str, comment: str) -> dict[str, Any]:
             f'The JSON comment of column "{name}" holds NaN, an infinity, or text that is not '
             "valid Unicode: correct it."
         ) from None
+    refuse_misspelt(f'The JSON comment of column "{name}"', note, _KEYS, OTHER_WORDS)
     if "kind" not in note:
         raise DpforestError(f'The JSON comment of column "{name}" has no "kind": add one.')
     return {key: note[key] for key in _KEYS if note.get(key) is not None}

@@ -160,3 +160,29 @@ def test_without_declared_classes_there_is_no_domain(con: duckdb.DuckDBPyConnect
     ):
         with pytest.raises(DpforestError, match=sentence):
             declared_domain(engine, engine.table("t"), target)
+
+
+@pytest.mark.parametrize(
+    ("note", "meant"),
+    [
+        ('{"kind": "numeric", "lower": 0, "upper": 9, "nulable": false}', "nullable"),
+        ('{"kind": "numeric", "lowr": 0, "upper": 9}', "lower"),
+        ('{"kid": "identifier"}', "kind"),
+        ('{"kind": "categorical", "values": ["a"]}', "domain"),
+    ],
+)
+def test_a_misspelt_key_of_a_comment_is_refused(
+    con: duckdb.DuckDBPyConnection, note: str, meant: str
+) -> None:
+    con.execute("CREATE TABLE t (a INTEGER, k BOOLEAN)")
+    con.execute(f"COMMENT ON COLUMN t.a IS '{note}'")
+    engine = DuckDBEngine(con)
+    with pytest.raises(DpforestError, match=f"did you mean {meant}"):
+        declared_columns(engine, engine.table("t"))
+
+
+def test_a_comment_of_another_tool_is_no_declaration(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE t (a INTEGER, k BOOLEAN)")
+    con.execute("""COMMENT ON COLUMN t.a IS '{"owner": "kim", "description": "age"}'""")
+    engine = DuckDBEngine(con)
+    assert "kind" not in declared_columns(engine, engine.table("t"))[0]

@@ -234,7 +234,9 @@ def test_columns_of_a_wrong_kind_share_one_sentence() -> None:
         (mapping({"name": "x", "kind": "categorial", "domain": ["a"]}), 'not "categorial"'),
         (mapping(numeric(lower="0", upper=9)), "without quotes"),
         (mapping({"name": "y2", "kind": "identifier"}) | {"target": "y2"}, "is an identifier"),
-        ({"target": "y", "columns": [TARGET]}, "is misspelt"),
+        ({"target": "y", "columns": [TARGET]}, 'the key "columns": did you mean column'),
+        ({"target": "y", "column": [TARGET], "Column": [TARGET]}, "did you mean column"),
+        ({"target": "y", "column": [TARGET], "coloumn": [TARGET]}, "did you mean column"),
     ],
 )
 def test_usual_mistakes_get_a_hint(content: dict, words: str) -> None:
