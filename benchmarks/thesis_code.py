@@ -17,6 +17,7 @@ from dpforest_duckdb.arrays import Integers, Mask
 from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.learners.levels import LEVELS, split_levels
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.published.thesis_forest import LEAST_ROWS, POINTS
 from dpforest_duckdb.recipes.published.thesis_splits import at_points
 from dpforest_duckdb.recipes.recipe import Recipe
@@ -156,7 +157,7 @@ def _grow_its_nodes(rows: CodedRows, context: TrainingContext) -> Grown:
     for node in reversed(np.flatnonzero(growth.kind != LEAF).tolist()):
         first = growth.first[node]
         counts[node] = counts[first] + counts[first + 1]
-    cost, k = context.accountant.spend("leaf", 0), context.request.rows_per_unit
+    cost, k = context.accountant.spend(Purpose.LEAF), context.request.rows_per_unit
     noise, bits = context.randomness.noise, context.randomness.bits
     leaves = np.flatnonzero(closed)
     growth.release(leaves, context.recipe.leaf.ask(counts[leaves], cost, k, noise, bits), 0.0)

@@ -67,9 +67,9 @@ def _query_facts(query: PlannedQuery, recipe: Recipe, request: Request) -> dict[
 
 def _if_one_suffices(branch: Branch) -> IfOneSuffices | None:
     """What may follow from the query "strongest", if the branch has it."""
-    from dpforest_duckdb.recipes.strongest_query import STRONGEST
+    from dpforest_duckdb.privacy.wording import Purpose
 
-    queried = any(plan.query(STRONGEST) for plan in branch.plans)
+    queried = any(plan.query(Purpose.STRONGEST) for plan in branch.plans)
     return branch.recipe.adaptation.if_one_suffices if queried else None
 
 
@@ -159,7 +159,8 @@ def _by_recipe(found: list[Branch]) -> list[tuple[int, int | None, str, list[str
     ranges: list[tuple[int, int | None, str, list[str]]] = []
     for branch in found:
         least, name = branch.least, branch.recipe.name
-        purposes = [q.purpose for q in branch.plans[0].queries if q.purpose not in ROW_COUNTS]
+        others = (q for q in branch.plans[0].queries if q.purpose not in ROW_COUNTS)
+        purposes = [str(query.purpose) for query in others]
         if ranges and ranges[-1][2:] == (name, purposes):
             least, *_ = ranges.pop()
         ranges.append((least, branch.most, name, purposes))
@@ -202,11 +203,8 @@ def _in_words(query: list[str]) -> str:
 
 def _explain(run: Run, found: list[Branch]) -> None:
     """Say what the table of queries leaves open."""
-    from dpforest_duckdb.learners.boosting import SWEEP_AGAIN
     from dpforest_duckdb.privacy.amounts import ATTO, show, significant
-    from dpforest_duckdb.privacy.plan import AGAIN
-    from dpforest_duckdb.recipes.bounds_queries import BOUNDS
-    from dpforest_duckdb.recipes.strongest_query import STRONGEST
+    from dpforest_duckdb.privacy.wording import Purpose
 
     if found:
         tell(
@@ -226,21 +224,22 @@ def _explain(run: Run, found: list[Branch]) -> None:
             f"{significant(run.request.squared_mu / ATTO)}. "
             f"A query with a cost in ε takes (π/2)·ε² of it.{_with_delta(found)}"
         )
-    if run.plan.query(AGAIN):
+    if run.plan.query(Purpose.ROWS_AGAIN):
         tell(
-            f"{AGAIN}: a second count of the rows, made only if the first is too noisy. The more "
-            "rows there are, the less it costs. What it saves goes to the other queries."
+            f"{Purpose.ROWS_AGAIN}: a second count of the rows, made only if the first is too "
+            "noisy. The more rows there are, the less it costs. What it saves goes to the other "
+            "queries."
         )
-    if any(plan.query(BOUNDS) for branch in found for plan in branch.plans):
+    if any(plan.query(Purpose.BOUNDS) for branch in found for plan in branch.plans):
         tell(
             "bounds: if public bounds look far too wide, narrower ones are estimated. This takes "
             "up to half of what is left of the budget by then from the other queries."
         )
-    if any(plan.query(SWEEP_AGAIN) for plan in plans):
+    if any(plan.query(Purpose.SWEEP_AGAIN) for plan in plans):
         tell(
-            f"{SWEEP_AGAIN}: the first sweep shows for which attributes another step pays. These "
-            "divide the cost, so the fewer they are, the less noise each gets. The plan shows the "
-            "noise if it is all of them."
+            f"{Purpose.SWEEP_AGAIN}: the first sweep shows for which attributes another step pays. "
+            "These divide the cost, so the fewer they are, the less noise each gets. The plan "
+            "shows the noise if it is all of them."
         )
     without = " and without δ" if run.delta else ""
     follows = [
@@ -249,7 +248,7 @@ def _explain(run: Run, found: list[Branch]) -> None:
         for (when, other), names in _followed(found).items()
     ]
     asking = [branch for branch in found if branch.recipe.adaptation.queries_strongest]
-    if any(plan.query(STRONGEST) for branch in asking for plan in branch.plans):
+    if any(plan.query(Purpose.STRONGEST) for branch in asking for plan in branch.plans):
         follows.append(
             "if one attribute alone classifies well, log-odds uses fewer attributes than the plan "
             "shows"
@@ -284,13 +283,14 @@ def _with_delta(branches: list[Branch]) -> str:
 
 def _count_lines(run: Run) -> list[list[str]]:
     """A line for each query that counts the rows: all branches share them."""
-    from dpforest_duckdb.privacy.plan import AGAIN, ROW_COUNTS
+    from dpforest_duckdb.privacy.plan import ROW_COUNTS
+    from dpforest_duckdb.privacy.wording import Purpose
 
     lines = []
     for query in run.plan.queries:
         if query.purpose in ROW_COUNTS:
             line = _query_line(((query, run.request),) * 2, run.recipe)
-            if query.purpose == AGAIN:
+            if query.purpose == Purpose.ROWS_AGAIN:
                 line[2], line[-1] = f"{line[2]} at most", f"{line[-1]} at least"
             lines.append(["any", run.recipe.name, *line])
     return lines

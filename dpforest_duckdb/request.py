@@ -15,6 +15,7 @@ from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP, Measure
 from dpforest_duckdb.privacy.noise import CountNoise
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.privacy.randomness import Randomness
+from dpforest_duckdb.privacy.wording import Numbered, Purpose
 from dpforest_duckdb.progress import Observer
 from dpforest_duckdb.splits.candidates import SplitType
 from dpforest_duckdb.splits.choose import Chooser
@@ -218,7 +219,9 @@ class Learner:
     score_columns: Callable[[Request], int] = lambda request: 0
     compares_trees: bool = False
     rates_mixtures: bool = False
-    noise: Mapping[str, Callable[[PlannedQuery, Request], float]] = field(default_factory=dict)
+    noise: Mapping[Purpose | Numbered, Callable[[PlannedQuery, Request], float]] = field(
+        default_factory=dict
+    )
 
     def deviation(self, query: PlannedQuery, request: Request) -> float | None:
         """The largest standard deviation of the noise in a query, in rows; None for a choice."""

@@ -42,13 +42,13 @@ from dpforest_duckdb.postprocess.voting import centred_variance, integer_votes, 
 from dpforest_duckdb.privacy.bits import Bits
 from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
 from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.choose import weighted_split
 from dpforest_duckdb.tree import MULTIWAY, SCALE, Tree
 
-SWEEP, SWEEP_AGAIN = "sweep", "sweep again"  # the purposes of the queries of the two sweeps
 WHOLE = 2**16  # gradients and hessians are multiples of 1 / WHOLE
 # the part of a Newton step that random trees take; without a δ they are few, so they take more
 RATES = {GAUSSIAN_DP: 0.4, PURE_DP: 0.6}
@@ -116,9 +116,9 @@ class _Boosting:
     def run(self) -> Grown:
         """Start at the class shares and the class means, sweep, then fit random trees."""
         start, single = self.start_at_shares(), self.single_splits()
-        cost = self.context.accountant.spend(SWEEP, times=len(single))
-        self.sweep(single, range(len(single)), self.planned(SWEEP), cost)
-        if self.plan.query(SWEEP_AGAIN):
+        cost = self.context.accountant.spend(Purpose.SWEEP, times=len(single))
+        self.sweep(single, range(len(single)), self.planned(Purpose.SWEEP), cost)
+        if self.plan.query(Purpose.SWEEP_AGAIN):
             self.sweep_again(single, cost)
         return Grown([start, *single, *self.fit_random_trees(single)])
 
@@ -126,7 +126,7 @@ class _Boosting:
     def plan(self) -> Plan:
         return self.context.accountant.plan
 
-    def planned(self, purpose: str) -> PlannedQuery:
+    def planned(self, purpose: Purpose) -> PlannedQuery:
         """The query for a purpose that the plan must have."""
         query = self.plan.query(purpose)
         assert query is not None, "only planned sweeps are run"
@@ -135,7 +135,7 @@ class _Boosting:
     @property
     def block(self) -> int:
         """The number of random trees that are fitted to the same gradients."""
-        forest = self.plan.query("forest")
+        forest = self.plan.query(Purpose.FOREST)
         rate = RATES[forest.measure] if forest else 1.0
         return trees_in_block(len(self.context.request.domain.classes), rate)
 
@@ -144,7 +144,7 @@ class _Boosting:
         """The number of rounds that are known of: one for each tree of a sweep, and one for each
         block. The second sweep counts from when its attributes are chosen.
         """
-        forest = self.plan.query("forest")
+        forest = self.plan.query(Purpose.FOREST)
         blocks = -(-forest.times // self.block) if forest else 0
         return len(self.context.request.domain.attributes) + self.attributes_again + blocks
 
@@ -159,7 +159,7 @@ class _Boosting:
         """A tree of one split for each attribute, with votes only if it starts at class means."""
         domain = self.context.request.domain
         single = [one_split(domain, attribute) for attribute in range(len(domain.attributes))]
-        if not self.plan.query("means"):
+        if not self.plan.query(Purpose.MEANS):
             return single
         started = start_at_means(self.rows, self.context)
         self.rows.add_votes(list(started.values()))
@@ -183,7 +183,7 @@ class _Boosting:
         """A sweep over the attributes for which another step pays. They divide its cost; in the
         first sweep each cost `cost_before`.
         """
-        query, request = self.planned(SWEEP_AGAIN), self.context.request
+        query, request = self.planned(Purpose.SWEEP_AGAIN), self.context.request
         (whole,) = query.by_depth
         bound = sensitivity(query, len(request.domain.classes), request.rows_per_unit)
         attributes = worth_another_step(
@@ -192,12 +192,12 @@ class _Boosting:
             lambda count: _variance(query, whole // count, bound),
         )
         self.attributes_again = len(attributes)
-        cost = self.context.accountant.spend(SWEEP_AGAIN, among=len(attributes))
+        cost = self.context.accountant.spend(Purpose.SWEEP_AGAIN, among=len(attributes))
         self.sweep(single, attributes, query, cost)
 
     def fit_random_trees(self, single: Sequence[Tree]) -> list[Tree]:
         """The planned random trees, fitted block by block, after the trees of `single` splits."""
-        query, request = self.plan.query("forest"), self.context.request
+        query, request = self.plan.query(Purpose.FOREST), self.context.request
         if query is None:
             return []
         bits = self.context.randomness.bits
@@ -206,7 +206,7 @@ class _Boosting:
             [self.fitted[number].hessians for number in range(len(single))],
         )
         random = random_trees(request.domain, query.times, request.depth, weights, bits)
-        cost = self.context.accountant.spend("forest", times=len(random))
+        cost = self.context.accountant.spend(Purpose.FOREST, times=len(random))
         widths, fitted = StepWidths(), list[Tree]()
         for first in range(0, len(random), self.block):
             block = random[first : first + self.block]
@@ -366,10 +366,10 @@ BOOSTING = Learner(
     trees_at_once=lambda request: 1,
     score_columns=_score_columns,
     noise={
-        SWEEP: _deviation,
-        SWEEP_AGAIN: _again_deviation,
-        "forest": _deviation,
-        "means": _of_means,
-        "products": _of_means,
+        Purpose.SWEEP: _deviation,
+        Purpose.SWEEP_AGAIN: _again_deviation,
+        Purpose.FOREST: _deviation,
+        Purpose.MEANS: _of_means,
+        Purpose.PRODUCTS: _of_means,
     },
 )

@@ -29,6 +29,7 @@ from dpforest_duckdb.postprocess.discriminant import Moments, discriminant, nois
 from dpforest_duckdb.postprocess.noisy_shares import counted_shares
 from dpforest_duckdb.postprocess.voting import integer_votes, intercept
 from dpforest_duckdb.privacy.plan import PlannedQuery
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
 from dpforest_duckdb.splits import positions
@@ -60,9 +61,9 @@ def release_means(rows: CodedRows, context: TrainingContext) -> Grown:
         _tree(request, number, each / REACH @ weights[a:b] + constants[a:b].sum(axis=0))
         for (number, each), (a, b) in zip(found.items(), pairwise(ends), strict=True)
     ]
-    if accountant.plan.query("products"):
+    if accountant.plan.query(Purpose.PRODUCTS):
         return Grown([start, *trees])
-    if accountant.plan.query("mixture"):
+    if accountant.plan.query(Purpose.MIXTURE):
         return Grown(weighed_by_rows(start, trees, rows, context))
     summed = [start, *(weighed(tree, UNRATED) for tree in trees)]
     return Grown([weighed(tree, UNRATED) for tree in summed])
@@ -107,8 +108,8 @@ def _positions(private: Sequence[Integers], context: TrainingContext) -> dict[in
         for number, each in enumerate(request.domain.attributes)
         if positions.has_window(each)
     ]
-    planned = context.accountant.plan.query("window")
-    cost = context.accountant.spend("window", times=len(narrowed)) if planned else 0
+    planned = context.accountant.plan.query(Purpose.WINDOW)
+    cost = context.accountant.spend(Purpose.WINDOW, times=len(narrowed)) if planned else 0
     for number, attribute in enumerate(request.domain.attributes):
         window = None
         if planned and number in narrowed:
@@ -138,7 +139,7 @@ class _Release:
 
 
 def _release(
-    private: Integers, blocks: Sequence[int], reach: int, purpose: str, context: TrainingContext
+    private: Integers, blocks: Sequence[int], reach: int, purpose: Purpose, context: TrainingContext
 ) -> _Release:
     """Release `private[vector, dimension]`, of which a row changes each block of one vector by at
     most `reach` in L1.
@@ -173,15 +174,15 @@ def _moments(
     n = max(sum(request.histogram), len(request.domain.classes))
     counted = n * counted_shares(request, context.accountant.plan)
     blocks = _blocks(request, found)
-    sums = _release(class_sums(private, found), blocks, REACH, "means", context)
+    sums = _release(class_sums(private, found), blocks, REACH, Purpose.MEANS, context)
     size, products, noise = sum(blocks), None, 0.0
-    if context.accountant.plan.query("products"):
+    if context.accountant.plan.query(Purpose.PRODUCTS):
         upper = np.triu_indices(size)
         released = _release(
             product_sums(rows, private, found)[upper][None],
             [1] * len(upper[0]),
             REACH**2,
-            "products",
+            Purpose.PRODUCTS,
             context,
         )
         products = np.zeros((size, size))
@@ -191,7 +192,9 @@ def _moments(
         squares, noise = np.diag(products), float((released.deviation[0] / n) ** 2)
         square_noise = noise / 4
     else:
-        released = _release(square_sums(private, found), [1] * size, REACH**2, "squares", context)
+        released = _release(
+            square_sums(private, found), [1] * size, REACH**2, Purpose.SQUARES, context
+        )
         squares = (released.noisy[0] / n + 1) / 2
         square_noise = float((released.deviation[0] / n / 2) ** 2)
     return Moments(counted, sums.noisy, sums.deviation**2, squares, square_noise, products, noise)
@@ -241,11 +244,11 @@ def means_deviation(query: PlannedQuery, request: Request, numbers: Iterable[int
     `numbers` are those of the attributes whose positions are summed. It is 0 if there are none.
     """
     blocks = _blocks(request, numbers)
-    if query.purpose == "squares":
+    if query.purpose == Purpose.SQUARES:
         blocks = [1] * sum(blocks)
-    if query.purpose == "products":
+    if query.purpose == Purpose.PRODUCTS:
         blocks = [1] * (sum(blocks) * (sum(blocks) + 1) // 2)
-    reach = REACH if query.purpose == "means" else REACH**2
+    reach = REACH if query.purpose == Purpose.MEANS else REACH**2
     return max(_deviations(query, blocks, reach, request.rows_per_unit).values(), default=0.0)
 
 
@@ -257,5 +260,5 @@ CLASS_MEANS = Learner(
     release_means,
     trees_at_once=lambda request: 1,
     rates_mixtures=True,
-    noise=dict.fromkeys(("means", "squares", "products"), _deviation),
+    noise=dict.fromkeys((Purpose.MEANS, Purpose.SQUARES, Purpose.PRODUCTS), _deviation),
 )

@@ -30,6 +30,7 @@ from dpforest_duckdb.learners.mixtures import weighed_by_rows
 from dpforest_duckdb.postprocess.log_odds import log_odds
 from dpforest_duckdb.privacy.noise import laplace_deviation
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, ScoreRule, TrainingContext
 from dpforest_duckdb.splits.choose import draw_best
@@ -52,7 +53,7 @@ def draw_attributes(
     request = context.request
     if request.drawn:
         return list(request.drawn)
-    if not context.accountant.plan.query("attribute"):
+    if not context.accountant.plan.query(Purpose.ATTRIBUTE):
         return list(range(len(tables)))
     return [one.number for one in draw_in_bins(rows, tables, own_bins(request.domain), context)]
 
@@ -79,7 +80,7 @@ def draw_in_bins(
 
     utilities, most = correct(tables), most_counted(candidates.counted)
     for turn in range(request.trees):
-        cost = context.accountant.spend("attribute", turn)
+        cost = context.accountant.spend(Purpose.ATTRIBUTE, turn)
         if drawn and request.domain.cells[drawn[-1].number] <= most:
             bins = options[drawn[-1].number].bins(drawn[-1].option)
             pairs = correct(rows.count_pairs(drawn[-1].number, bins.tolist()))
@@ -148,12 +149,12 @@ def release_in_groups(
     context.observe(Event(Phase.COUNT_TABLES))
     request, k = context.request, context.request.rows_per_unit
     attributes = [request.domain.attributes[number] for number in drawn]
-    query = context.accountant.plan.query("tables")
+    query = context.accountant.plan.query(Purpose.TABLES)
     assert query is not None, "a recipe of tables has planned them"
     if query.times > 1:
-        costs = [context.accountant.spend("tables", times=len(drawn))] * len(drawn)
+        costs = [context.accountant.spend(Purpose.TABLES, times=len(drawn))] * len(drawn)
     else:
-        costs = [context.accountant.spend("tables", rank) for rank in range(len(drawn))]
+        costs = [context.accountant.spend(Purpose.TABLES, rank) for rank in range(len(drawn))]
     counts, noise = [np.zeros(0, dtype=np.int64)] * len(drawn), [0.0] * len(drawn)
     totals, noise_of_totals = None, 0.0
     for group in like_groups(attributes, costs):
@@ -192,10 +193,10 @@ def informative_tables(rule: ScoreRule) -> Learner:
         kept = np.array(drawn)[fits].tolist()
         growth = Growth(request.domain.cells, max(roots, len(kept)), len(request.domain.classes))
         trees = trees_of(release_in_groups(private, kept, context), request, kept, growth)
-        if accountant.plan.query("mixture"):
+        if accountant.plan.query(Purpose.MIXTURE):
             start, *added = log_odds(Grown(trees), request, accountant.plan)
             trees = weighed_by_rows(start, added, rows, context)
-        if not accountant.plan.query("scores"):
+        if not accountant.plan.query(Purpose.SCORES):
             return Grown(trees, limited=len(drawn) - len(kept))
         context.observe(Event(Phase.COMPARE_SUMS))
         rows.route(growth.splits(np.arange(len(kept))), growth.nodes)
@@ -203,14 +204,14 @@ def informative_tables(rule: ScoreRule) -> Learner:
         votes = [growth.spread(score) for score in scores.votes]
         counts = rows.count_scores(votes, scores.cuts)
         noise = context.randomness.noise
-        noisy = noise.laplace(counts, accountant.spend("scores"), request.rows_per_unit)
+        noisy = noise.laplace(counts, accountant.spend(Purpose.SCORES), request.rows_per_unit)
         return Grown(trees, noisy, len(drawn) - len(kept))
 
     return Learner(
         grow,
         trees_at_once=_trees_at_once,
         rates_mixtures=True,
-        noise={"tables": single_table_deviation},
+        noise={Purpose.TABLES: single_table_deviation},
     )
 
 

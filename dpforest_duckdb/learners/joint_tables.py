@@ -11,6 +11,7 @@ import numpy as np
 from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.privacy.plan import PlannedQuery
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
 from dpforest_duckdb.splits.table_codes import deviations, release, vectors_of
@@ -25,7 +26,7 @@ def release_jointly(rows: CodedRows, context: TrainingContext) -> Grown:
     """
     context.observe(Event(Phase.COUNT_TABLES))
     request, accountant, noise = context.request, context.accountant, context.randomness.noise
-    k, cost = request.rows_per_unit, accountant.spend("tables")
+    k, cost = request.rows_per_unit, accountant.spend(Purpose.TABLES)
     private = [table[0] for table in rows.count_classes(0, 1)]
     attributes = request.domain.attributes if request.trees else ()
     tables = release(vectors_of(private, attributes), attributes, cost, k, noise)
@@ -48,5 +49,5 @@ def joint_tables_deviation(query: PlannedQuery, request: Request) -> float:
 
 
 JOINT_TABLES = Learner(
-    release_jointly, trees_at_once=lambda request: 1, noise={"tables": joint_tables_deviation}
+    release_jointly, trees_at_once=lambda request: 1, noise={Purpose.TABLES: joint_tables_deviation}
 )

@@ -14,6 +14,7 @@ from dpforest_duckdb.arrays import Floats, Integers, Mask
 from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.privacy.noise import laplace_deviation
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Level, TrainingContext
 from dpforest_duckdb.splits.candidates import Candidates, candidates
@@ -75,7 +76,7 @@ class _Levels:
         context, plan = self.context, self.context.accountant.plan
         first = int(frontier.nodes.min())
         counts: list[Integers] = []
-        if plan.query("split"):
+        if plan.query(Purpose.SPLIT):
             here, span = frontier.nodes - first, self.growth.nodes - first
             counts = [table[here] for table in self.rows.count_classes(first, span)]
         noisy = self._release_nodes(frontier, counts, depth)
@@ -92,7 +93,7 @@ class _Levels:
             allowed=allowed,
             reachable=frontier.reachable,
             noisy=noisy,
-            epsilon=context.accountant.spend("split", depth) if counts else 0,
+            epsilon=context.accountant.spend(Purpose.SPLIT, depth) if counts else 0,
             rows_per_unit=context.request.rows_per_unit,
             noise=context.randomness.noise,
             bits=context.randomness.bits,
@@ -118,7 +119,7 @@ class _Levels:
         Uses released figures and draws only; the draws of the other nodes are discarded.
         """
         request, growth = self.context.request, self.growth
-        counted = depth + 1 < request.deepest and self.context.accountant.plan.query("split")
+        counted = depth + 1 < request.deepest and self.context.accountant.plan.query(Purpose.SPLIT)
         arity = np.where(drawn.candidate == NO_SPLIT, 1, self._candidates.arity[drawn.candidate])
         fits = fitting(
             arity,
@@ -156,9 +157,9 @@ class _Levels:
         `counts` are the level's private tables, if they were counted already.
         """
         plan = self.context.accountant.plan
-        if plan.query("histogram"):
+        if plan.query(Purpose.HISTOGRAM):
             return self._release_histograms(frontier, counts, depth)
-        if plan.query("size"):
+        if plan.query(Purpose.SIZE):
             return self._release_sizes(frontier, counts, depth)
         return None
 
@@ -167,7 +168,7 @@ class _Levels:
     ) -> Integers:
         """`[node, class]`, which the trees keep."""
         context, k = self.context, self.context.request.rows_per_unit
-        cost = context.accountant.spend("histogram", depth)
+        cost = context.accountant.spend(Purpose.HISTOGRAM, depth)
         noisy = context.randomness.noise.laplace(self._count(frontier, counts), cost, k)
         self.growth.release(frontier.nodes, noisy, laplace_deviation(cost, k))
         return noisy
@@ -175,7 +176,7 @@ class _Levels:
     def _release_sizes(self, frontier: _Frontier, counts: list[Integers], depth: int) -> Integers:
         """`[node, 1]`, which no tree keeps."""
         context, k = self.context, self.context.request.rows_per_unit
-        cost = context.accountant.spend("size", depth)
+        cost = context.accountant.spend(Purpose.SIZE, depth)
         private = self._count(frontier, counts).sum(axis=1, keepdims=True)
         return context.randomness.noise.laplace(private, cost, k)
 
@@ -190,12 +191,12 @@ class _Levels:
 
 def release_leaves(rows: CodedRows, context: TrainingContext, growth: Growth) -> Growth:
     """Release what the recipe queries at leaves, all at once."""
-    if context.accountant.plan.query("leaf") is None:
+    if context.accountant.plan.query(Purpose.LEAF) is None:
         return growth
     context.observe(Event(Phase.COUNT_LEAVES))
     leaves, k = np.flatnonzero(growth.kind == LEAF), context.request.rows_per_unit
     private = rows.count_leaves(0, growth.nodes)[leaves]
-    cost = context.accountant.spend("leaf")
+    cost = context.accountant.spend(Purpose.LEAF)
     query, randomness = context.recipe.leaf, context.randomness
     noisy = query.ask(private, cost, k, randomness.noise, randomness.bits)
     growth.release(leaves, noisy, query.deviation(cost, k))

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from dpforest_duckdb.engine.base import MIXTURE_PARTS, POINTS, CodedRows
 from dpforest_duckdb.privacy.noise import noise_scale
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Request, TrainingContext
 from dpforest_duckdb.splits.choose import draw_best
@@ -32,7 +33,7 @@ def draw_mixture(
 ) -> int:
     """The number of the mixture that is drawn. It costs the budget of the query "mixture"."""
     context.observe(Event(Phase.COMPARE_SUMS))
-    request, cost = context.request, context.accountant.spend("mixture")
+    request, cost = context.request, context.accountant.spend(Purpose.MIXTURE)
     points = rows.rate_mixtures(models, mixtures, one_in(request, cost))
     return draw_best(points, cost, POINTS * request.rows_per_unit, context.randomness.bits)
 

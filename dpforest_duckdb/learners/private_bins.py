@@ -18,9 +18,9 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.bits import Bits
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, exponents
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.request import Request
 
-MEDIANS = "bins"  # the purpose of the query
 FINEST = 240  # cells of the grid, half of equal width, half of equal width in asinh
 
 
@@ -83,10 +83,11 @@ def cut_at_medians(
 
     `counts[attribute][cell]` are private, of the attributes of `on_the_grid`.
     """
-    query = accountant.plan.query(MEDIANS)
+    query = accountant.plan.query(Purpose.BINS)
     assert query is not None, "only a plan that asks for bins gets them"
     turns = [
-        accountant.spend(MEDIANS, turn, times=len(counts)) for turn in range(len(query.by_depth))
+        accountant.spend(Purpose.BINS, turn, times=len(counts))
+        for turn in range(len(query.by_depth))
     ]
     epsilons = [query.measure.drawn_epsilon(cost) for cost in turns]
     cut = domain_cut_at_medians(request.domain, counts, epsilons, request.rows_per_unit, bits)

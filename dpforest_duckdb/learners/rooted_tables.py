@@ -28,6 +28,7 @@ from dpforest_duckdb.learners.mixtures import draw_mixture, weighed
 from dpforest_duckdb.postprocess.additive import Odds
 from dpforest_duckdb.postprocess.below_root import ChildTables, models
 from dpforest_duckdb.postprocess.voting import integer_votes
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
 from dpforest_duckdb.splits.choose import draw_best
@@ -52,7 +53,7 @@ def rooted_tables(roots: Roots) -> Learner:
         grow,
         trees_at_once=lambda request: 1,
         rates_mixtures=True,
-        noise={"tables": joint_tables_deviation},
+        noise={Purpose.TABLES: joint_tables_deviation},
     )
 
 
@@ -63,7 +64,8 @@ def _released(rows: CodedRows, context: TrainingContext, allowed: Sequence[int])
     domain, k = request.domain, request.rows_per_unit
     roots, private = _drawn_roots(rows, context, allowed)
     others = [number for number in range(len(domain.attributes)) if number not in roots]
-    attributes, cost = [domain.attributes[number] for number in others], accountant.spend("tables")
+    attributes = [domain.attributes[number] for number in others]
+    cost = accountant.spend(Purpose.TABLES)
     true = np.stack(
         [
             vectors_of([private[a][child] for a in others], attributes)
@@ -90,14 +92,14 @@ def _drawn_roots(
 
     Children are the combinations of values that the domain describes; other rows are in no table.
     """
-    domain, query = context.request.domain, context.accountant.plan.query("root")
+    domain, query = context.request.domain, context.accountant.plan.query(Purpose.ROOT)
     growth = Growth(domain.cells, 1, len(domain.classes))
     roots, nodes, private = list[int](), np.arange(1), rows.count_classes(0, 1)
     known = np.arange(1)  # the places of the children among the nodes of their depth
     for turn in range(len(query.by_depth) if query else 0):
         left = [attribute for attribute in allowed if attribute not in roots]
         utilities = np.array([classified(private[attribute]) for attribute in left])
-        cost, k = context.accountant.spend("root", turn), context.request.rows_per_unit
+        cost, k = context.accountant.spend(Purpose.ROOT, turn), context.request.rows_per_unit
         root = left[draw_best(utilities, cost, k, context.randomness.bits)]
         # other nodes are split too: then a row's node is a sum of its codes, which is fast
         rows.route(growth.split_by_cell(nodes, root), growth.nodes)

@@ -27,6 +27,7 @@ from dpforest_duckdb.privacy.selection import (
     exponents,
     first_accepted,
 )
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, TrainingContext
 from dpforest_duckdb.splits.candidates import Candidates, candidates
@@ -201,7 +202,7 @@ def specialised(attribute: Utility, point: Utility | None) -> Learner:
         tables = rows.count_classes(0, request.trees)
         for depth in range(request.depth):
             context.observe(Event(Phase.CHOOSE_SPLITS, depth + 1, request.depth, "depth"))
-            cost = context.accountant.spend("split", depth) // chooser.shares(depth, splits)
+            cost = context.accountant.spend(Purpose.SPLIT, depth) // chooser.shares(depth, splits)
             for tree, cut in enumerate(cuts):
                 counts = [table[tree] for table in tables]
                 drawn = chooser.draw(

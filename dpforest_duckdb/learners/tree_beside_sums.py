@@ -26,6 +26,7 @@ from dpforest_duckdb.postprocess.log_odds import log_odds
 from dpforest_duckdb.postprocess.pipeline import leaf_noise
 from dpforest_duckdb.postprocess.shrinkage import shrink_to_parent, sum_upward
 from dpforest_duckdb.postprocess.voting import integer_votes
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
 from dpforest_duckdb.tree import LEAF, Tree
 
@@ -71,5 +72,5 @@ TREE_BESIDE_SUMS = Learner(
     grow_both,
     trees_at_once=lambda request: 1,
     rates_mixtures=True,
-    noise={"tables": single_table_deviation},
+    noise={Purpose.TABLES: single_table_deviation},
 )

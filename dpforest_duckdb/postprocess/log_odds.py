@@ -23,6 +23,7 @@ from dpforest_duckdb.postprocess.shrinkage import sum_upward
 from dpforest_duckdb.postprocess.voting import integer_votes, intercept, of_two
 from dpforest_duckdb.privacy.noise import LEAST_VARIANCE, noise_scale
 from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.request import Grown, Request, Scores
 from dpforest_duckdb.splits.table_codes import code_of
 from dpforest_duckdb.tree import LEAF, SCALE, Tree
@@ -307,7 +308,7 @@ def _bin_means(scaled: Sequence[Sum], found: Evidence) -> Floats:
 
 def _calibrated(found: Evidence, joint: Integers | None, request: Request, plan: Plan) -> Sum:
     """The sum of two classes, fitted to the noisy histogram; the plain sum if there is none."""
-    query = plan.query("scores")
+    query = plan.query(Purpose.SCORES)
     if joint is None or query is None:
         return sums(found)[0]
     return fitted_sum(found, joint, float(noise_scale(query.by_depth[0], request.rows_per_unit)))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from dpforest_duckdb.privacy.noise import noise_scale
 from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.request import Finish, Grown, Request
 from dpforest_duckdb.tree import Tree
 
@@ -47,6 +48,6 @@ def with_noise(function: Callable[[Tree, Sequence[int], float], Tree]) -> Step:
 
 def leaf_noise(request: Request, plan: Plan) -> float:
     """The standard deviation of a noisy count at a leaf, about √2 k / ε."""
-    leaf = plan.query("leaf")
+    leaf = plan.query(Purpose.LEAF)
     assert leaf is not None, "the noise of leaves needs a leaf query"
     return math.sqrt(2) * noise_scale(leaf.by_depth[0], request.rows_per_unit)

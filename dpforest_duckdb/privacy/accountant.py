@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpforest_duckdb.privacy.plan import Plan, PlanError
+from dpforest_duckdb.privacy.wording import Numbered, Purpose
 
 
 class Accountant:
@@ -16,9 +17,11 @@ class Accountant:
         self.plan = plan
         self._debited = debited
         self._delta = delta
-        self._queried: dict[str, list[int]] = {}
+        self._queried: dict[Purpose | Numbered, list[int]] = {}
 
-    def spend(self, purpose: str, depth: int = 0, *, times: int = 1, among: int = 1) -> int:
+    def spend(
+        self, purpose: Purpose | Numbered, depth: int = 0, *, times: int = 1, among: int = 1
+    ) -> int:
         """Spend a query at a depth; returns the cost of one.
 
         `times` is how often that cost is paid there, where a learner asks for it only once. With

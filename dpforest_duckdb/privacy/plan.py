@@ -22,10 +22,10 @@ from typing import Any
 
 from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP, Measure
 from dpforest_duckdb.privacy.noise import LEAST_VARIANCE, laplace_deviation
-from dpforest_duckdb.privacy.wording import is_known, wording
+from dpforest_duckdb.privacy.wording import Numbered, Purpose, wording
 
 # the purposes of the queries that count the rows of each class
-ROWS, AGAIN = ROW_COUNTS = ("rows", "rows again")
+ROW_COUNTS = (Purpose.ROWS, Purpose.ROWS_AGAIN)
 LAPLACE = PURE_DP.sums
 
 
@@ -46,7 +46,7 @@ class PlannedQuery:
     the query returns anything else.
     """
 
-    purpose: str
+    purpose: Purpose | Numbered
     mechanism: str
     by_depth: tuple[int, ...]
     times: int = 1
@@ -96,7 +96,7 @@ class PlannedQuery:
 
 
 def counting(
-    purpose: str, by_depth: tuple[int, ...], *, of: str = "", per_row: int = 1
+    purpose: Purpose | Numbered, by_depth: tuple[int, ...], *, of: str = "", per_row: int = 1
 ) -> PlannedQuery:
     """A query that returns counts with discrete Laplace noise."""
     mechanism = f"{LAPLACE} on {of}" if of else LAPLACE
@@ -147,14 +147,8 @@ class Plan:
             return False
         return self.measure.spent(self) <= self.measure.allowed(epsilon, delta)
 
-    def query(self, purpose: str) -> PlannedQuery | None:
-        """The query for a purpose; None if the plan has none.
-
-        Raises `PlanError` for a purpose that no recipe has, so that a misspelt one is not taken for
-        a query that was not planned.
-        """
-        if not is_known(purpose):
-            raise PlanError(f'no recipe has a query for "{purpose}"')
+    def query(self, purpose: Purpose | Numbered) -> PlannedQuery | None:
+        """The query for a purpose; None if the plan has none."""
         return next((query for query in self.queries if query.purpose == purpose), None)
 
     def row_precisions(self, rows_per_unit: int) -> list[float]:

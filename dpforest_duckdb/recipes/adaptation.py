@@ -13,12 +13,12 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.privacy.measure import PURE_DP
-from dpforest_duckdb.privacy.plan import AGAIN, ROW_COUNTS, Plan, PlannedQuery
+from dpforest_duckdb.privacy.plan import ROW_COUNTS, Plan, PlannedQuery
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.bounds_queries import with_check
 from dpforest_duckdb.recipes.recipe import Adaptation, Recipe
 from dpforest_duckdb.recipes.row_count_queries import count_queries
 from dpforest_duckdb.recipes.strongest_query import (
-    STRONGEST,
     strongest_cost,
     strongest_is_cheap,
     with_strongest,
@@ -98,7 +98,7 @@ def with_second_count(recipe: Recipe, request: Request, classes: Integers) -> Re
 
     The same request if the recipe counts them once, or if it has these queries already.
     """
-    if recipe.plan(request).query(AGAIN) is None:
+    if recipe.plan(request).query(Purpose.ROWS_AGAIN) is None:
         return request
     return replace(request, preliminary=count_queries(request, classes))
 
@@ -174,6 +174,6 @@ def _adapted_plans(recipe: Recipe, phase: Request, rows: int) -> Iterator[Plan]:
     counts = np.full(classes, rows // classes)
     found = adapted(recipe, phase, counts)
     yield found.plan
-    if Plan(found.unsized.preliminary).query(STRONGEST) is not None:
+    if Plan(found.unsized.preliminary).query(Purpose.STRONGEST) is not None:
         for wrong in (0, found.rows):
             yield with_misclassified(found, wrong).plan

@@ -13,16 +13,16 @@ from dpforest_duckdb.learners.private_bounds import clear_check, clear_window
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.measure import PURE_DP, Measure
 from dpforest_duckdb.privacy.plan import PlannedQuery, counting
+from dpforest_duckdb.privacy.wording import Numbered, Purpose
 from dpforest_duckdb.recipes.row_count_queries import left, preliminary_queries
 from dpforest_duckdb.request import Request
 
-BOUNDS, WINDOW = "bounds", "bounds window"
 SHARE = 100  # the check costs ε / SHARE at most, or μ² / SHARE
 
 
-def window(turn: int) -> str:
+def window(turn: int) -> Numbered:
     """The purpose of a turn's query."""
-    return f"{WINDOW} {turn}"
+    return Numbered(f"{Purpose.BOUNDS_WINDOW} {turn}")
 
 
 def with_check(request: Request, rows: int, measure: Measure) -> Request:
@@ -37,7 +37,7 @@ def with_check(request: Request, rows: int, measure: Measure) -> Request:
     if needed > most or 2 * numbers <= len(request.domain.attributes):
         return request
     cost = max(needed, most // 10)
-    query = counting(BOUNDS, (cost,), of="fullest bins", per_row=numbers)
+    query = counting(Purpose.BOUNDS, (cost,), of="fullest bins", per_row=numbers)
     checked = _with(request, query, measure)
     several = with_windows(checked, 1, 4 * numbers, rows, measure)
     return checked if several else request
@@ -53,7 +53,9 @@ def with_windows(
     """
     scale = rows / clear_window() / request.rows_per_unit
     cost = measure.drawn_cost(math.ceil(NANO / scale))
-    windows = [query for query in request.preliminary if query.purpose.startswith(WINDOW)]
+    windows = [
+        query for query in request.preliminary if query.purpose.startswith(Purpose.BOUNDS_WINDOW)
+    ]
     before = sum(query.total for query in windows)
     rest = request.epsilon if measure == PURE_DP else left(request, measure)
     query = PlannedQuery(window(turn), measure.mechanism.on("rows"), (cost,), attributes, measure)

@@ -6,17 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from dpforest_duckdb.learners.private_bins import MEDIANS, to_be_cut
+from dpforest_duckdb.learners.private_bins import to_be_cut
 from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP, Measure
-from dpforest_duckdb.privacy.plan import (
-    LAPLACE,
-    ROWS,
-    Plan,
-    PlannedQuery,
-    counting,
-    share,
-)
+from dpforest_duckdb.privacy.plan import LAPLACE, Plan, PlannedQuery, counting, share
 from dpforest_duckdb.privacy.selection import EXPONENTIAL
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.request import Request
 
 MEDIANS_PERCENT = {PURE_DP: 14, GAUSSIAN_DP: 8}  # of a budget, for private medians
@@ -27,7 +21,7 @@ PlanRule = Callable[[Request], Plan]
 
 def spread(
     request: Request,
-    queries: Mapping[str, tuple[str, Weights]],
+    queries: Mapping[Purpose, tuple[str, Weights]],
     *,
     disjoint: bool = False,
     whole: int | Fraction | None = None,
@@ -44,7 +38,7 @@ def spread(
     times = 1 if disjoint else request.trees
     tree = (request.epsilon - first) // times
     total = whole or sum(sum(weights) for _, weights in queries.values())
-    planned = [counting(ROWS, (first,))] if first else []
+    planned = [counting(Purpose.ROWS, (first,))] if first else []
     for purpose, (mechanism, weights) in queries.items():
         parts = tuple(int(Fraction(tree * weight) / total) for weight in weights)
         query = PlannedQuery(purpose, mechanism, parts, times, per_row=int(mechanism == LAPLACE))
@@ -59,7 +53,7 @@ def counting_twice(plan: Plan, request: Request) -> Plan:
     twice = 2 * len(request.domain.attributes)
     return Plan(
         tuple(
-            replace(query, per_row=twice) if query.purpose == "split" else query
+            replace(query, per_row=twice) if query.purpose == Purpose.SPLIT else query
             for query in plan.queries
         )
     )
@@ -78,12 +72,14 @@ def medians(
         return (), whole
     bins, rest = share(whole, (percent, 100 - percent))
     costs = (bins // cut // turns,) * turns
-    return (PlannedQuery(MEDIANS, EXPONENTIAL.on("balance"), costs, cut, measure),), rest
+    return (PlannedQuery(Purpose.BINS, EXPONENTIAL.on("balance"), costs, cut, measure),), rest
 
 
 def leaves_only(leaf: str, *, disjoint: bool = False, rows: int | Fraction = 0) -> PlanRule:
     """All of a tree's budget for its leaves."""
-    return lambda request: spread(request, {"leaf": (leaf, (1,))}, disjoint=disjoint, rows=rows)
+    return lambda request: spread(
+        request, {Purpose.LEAF: (leaf, (1,))}, disjoint=disjoint, rows=rows
+    )
 
 
 def per_node(split: str, leaf: str) -> PlanRule:
@@ -91,9 +87,9 @@ def per_node(split: str, leaf: str) -> PlanRule:
     return lambda request: spread(
         request,
         {
-            "size": (LAPLACE, (1,) * (request.depth + 1)),
-            "split": (split, (1,) * request.depth),
-            "leaf": (leaf, (1,)),
+            Purpose.SIZE: (LAPLACE, (1,) * (request.depth + 1)),
+            Purpose.SPLIT: (split, (1,) * request.depth),
+            Purpose.LEAF: (leaf, (1,)),
         },
     )
 
@@ -102,7 +98,7 @@ def one_per_depth(leaf: str) -> PlanRule:
     """One query per node with equal budgets: a split, or `leaf` at a leaf."""
     return lambda request: spread(
         request,
-        {"split": (EXPONENTIAL.name, (1,) * request.depth), "leaf": (leaf, (1,))},
+        {Purpose.SPLIT: (EXPONENTIAL.name, (1,) * request.depth), Purpose.LEAF: (leaf, (1,))},
     )
 
 
@@ -112,7 +108,7 @@ def half_to_leaves(
     """Half of the budget for the splits, equally per depth; half for the leaves."""
     return lambda request: spread(
         request,
-        {"split": (split, (1,) * request.depth), "leaf": (leaf, (request.depth,))},
+        {Purpose.SPLIT: (split, (1,) * request.depth), Purpose.LEAF: (leaf, (request.depth,))},
         disjoint=disjoint,
         rows=rows,
     )
@@ -134,8 +130,8 @@ def half_to_leaves_and_full_medians(leaf: str, number: Callable[[int], int]) -> 
     def plan(request: Request) -> Plan:
         each, depth = number(len(request.domain.attributes)) + 1, request.depth
         queries = {
-            "split": (EXPONENTIAL.name, (each,) * depth),
-            "leaf": (leaf, (2 * depth,)),
+            Purpose.SPLIT: (EXPONENTIAL.name, (each,) * depth),
+            Purpose.LEAF: (leaf, (2 * depth,)),
         }
         return spread(request, queries, disjoint=True, whole=4 * depth)
 

@@ -16,6 +16,7 @@ from dpforest_duckdb.learners.candidate_bins import worth_drawing
 from dpforest_duckdb.learners.levels import LEVELS
 from dpforest_duckdb.privacy.measure import PURE_DP, Measure
 from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.conformance import Line
 from dpforest_duckdb.recipes.leaf_queries import LEAF_COUNTS, LeafRelease
 from dpforest_duckdb.request import Finish, Learner, Request, Stop
@@ -318,7 +319,7 @@ class Recipe:
     def draws_bins_for(self, request: Request) -> bool:
         """Whether attributes are drawn together with their bins."""
         draws = self.adaptation.draws_bins and worth_drawing(request.domain)
-        return draws and self.plan(request).query("attribute") is not None
+        return draws and self.plan(request).query(Purpose.ATTRIBUTE) is not None
 
     def whole_plan(self, request: Request) -> Plan:
         """The queries of all phases."""

@@ -10,7 +10,8 @@ import numpy as np
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.measure import Measure
-from dpforest_duckdb.privacy.plan import AGAIN, ROW_COUNTS, ROWS, Plan, PlannedQuery, counting
+from dpforest_duckdb.privacy.plan import ROW_COUNTS, Plan, PlannedQuery, counting
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.request import Request
 
 FIRST_COUNT = 400  # ε / FIRST_COUNT is the cost of a first count of the rows
@@ -48,7 +49,7 @@ def count_queries(request: Request, counted: Integers | None = None) -> tuple[Pl
         again = min(again, int(needed)) if needed > first else 0
     if again < first:
         again = 0
-    costs = {ROWS: first, AGAIN: again}
+    costs = {Purpose.ROWS: first, Purpose.ROWS_AGAIN: again}
     return tuple(counting(query, (cost,)) for query, cost in costs.items() if cost)
 
 

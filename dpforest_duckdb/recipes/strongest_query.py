@@ -13,10 +13,10 @@ import math
 from dpforest_duckdb.learners.private_bounds import clear_check
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.plan import counting
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.row_count_queries import preliminary_queries
 from dpforest_duckdb.request import Request
 
-STRONGEST = "strongest"
 CHEAPEST, DEAREST = 1000, 16  # it costs at least ε / CHEAPEST and at most ε / DEAREST
 CLEAR_FIGURE = 10  # times the noise in the rows outside the most frequent class: `clear_cost`
 
@@ -55,5 +55,5 @@ def clear_cost(request: Request) -> int:
 
 def with_strongest(request: Request, cost: int) -> Request:
     """The request with the query at a cost in nano-ε."""
-    query = counting(STRONGEST, (cost,), of="rows classified wrongly")
+    query = counting(Purpose.STRONGEST, (cost,), of="rows classified wrongly")
     return request.after((*preliminary_queries(request), query), cost)

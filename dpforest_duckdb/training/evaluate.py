@@ -38,6 +38,7 @@ from dpforest_duckdb.privacy.amounts import nano_epsilon
 from dpforest_duckdb.privacy.noise import OpenDPNoise
 from dpforest_duckdb.privacy.plan import counting
 from dpforest_duckdb.privacy.unit import ROW, PrivacyUnit
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.inputs import fitted, refuse_missing
 from dpforest_duckdb.training.found_rows import FoundRows
@@ -174,7 +175,7 @@ def evaluate_table(
             "model never saw these rows."
         )
     declared = {"declared": UNSEEN} if terms.unseen else {}
-    plan = ({**counting("figures", (nano,)).facts(), **declared},)
+    plan = ({**counting(Purpose.FIGURES, (nano,)).facts(), **declared},)
     charge = Charge(nano, 0, unit, EVALUATE, forest.name, private=not reason, plan=plan)
     with (
         engine.snapshot(info) as rows,  # what cannot be read costs nothing

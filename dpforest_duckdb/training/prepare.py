@@ -28,9 +28,10 @@ from dpforest_duckdb.ledger.accounts import AnyAccount, ruled_out
 from dpforest_duckdb.ledger.entries import Cap
 from dpforest_duckdb.model import store
 from dpforest_duckdb.privacy.amounts import atto_delta, large_delta, large_epsilon, nano_epsilon
-from dpforest_duckdb.privacy.plan import ROWS, Plan
+from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.adaptation import DENSE, plans
 from dpforest_duckdb.recipes.recipe import Recipe
@@ -229,7 +230,8 @@ def affordable_plans(recipe: Recipe, request: Request) -> list[Plan]:
     found = []
     for plan in plans(recipe, request):
         few = [min(q.by_depth) < max(least, q.measure.scaled(1, k)) for q in plan.queries]
-        if any(few) or (counts_rows and plan.query(ROWS) is None):  # a share of 0 is no query
+        uncounted = counts_rows and plan.query(Purpose.ROWS) is None  # a share of 0 is no query
+        if any(few) or uncounted:
             raise DpforestError(
                 "--epsilon is too small to be shared by all the queries of this recipe: raise "
                 "it, or ask for fewer trees, less depth, or fewer rows per unit."

@@ -16,10 +16,10 @@ from dpforest_duckdb.domain.types import DOUBLE, VARCHAR
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.plan import ROW_COUNTS
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes import adaptation, find
 from dpforest_duckdb.recipes.ours.auto import MEANS_OR_LOG_ODDS
 from dpforest_duckdb.recipes.ours.constants import AMPLE, CLEAN
-from dpforest_duckdb.recipes.strongest_query import STRONGEST
 from dpforest_duckdb.splits.positions import FEW_CELLS, has_window
 from dpforest_duckdb.training.prepare import prepare
 
@@ -138,7 +138,7 @@ def test_no_plan_passes_its_budget_whatever_the_rows_are(epsilon: int, delta: in
                 plan = then.plan
                 used.add(plan.uses_delta)
                 assert plan.fits(epsilon, delta)
-                assert plan.query(STRONGEST) == chosen.preliminary[-1]
+                assert plan.query(Purpose.STRONGEST) == chosen.preliminary[-1]
                 assert chosen.preliminary[-1].total <= epsilon // 10
                 assert min(cost for query in plan.queries for cost in query.by_depth) > 0
     assert used == ({True, False} if delta else {False})

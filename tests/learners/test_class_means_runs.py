@@ -30,8 +30,8 @@ from dpforest_duckdb.privacy.measure import GAUSSIAN_DP
 from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.plan import ROW_COUNTS
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, Mechanism
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.ours.auto import MEANS_OR_LOG_ODDS
-from dpforest_duckdb.recipes.strongest_query import STRONGEST
 from dpforest_duckdb.splits import choose
 from dpforest_duckdb.splits.positions import REACH
 from dpforest_duckdb.training import phases
@@ -177,8 +177,9 @@ def test_auto_takes_class_means_unless_one_attribute_suffices(
     assert ("means" in purposes) == (table == "weak")
     assert forest.guarantee.plan == account.plan.lines()
     costs = {purpose: account.plan.query(purpose) for purpose in purposes}
-    assert STRONGEST in purposes
-    first = [purpose for purpose in purposes if purpose in (*ROW_COUNTS, "bounds", STRONGEST)]
+    assert Purpose.STRONGEST in purposes
+    preliminary = (*ROW_COUNTS, Purpose.BOUNDS, Purpose.STRONGEST)
+    first = [purpose for purpose in purposes if purpose in preliminary]
     assert [call.price for call in spent.by("laplace")[: len(first)]] == [
         (costs[purpose].total, 3 * (18 if purpose == "bounds" else 1)) for purpose in first
     ]
@@ -203,7 +204,7 @@ def test_with_a_delta_class_means_are_taken_where_boosting_does_not_pay(
     con.execute("CREATE TABLE again AS FROM weak")  # with a ledger of its own
     forest = fit(con, "again", domain=domain, epsilon=2, delta=1e-5)
     (account,) = spent.accounts
-    assert account.plan.query(STRONGEST)
+    assert account.plan.query(Purpose.STRONGEST)
     assert account.plan.query("means")
     assert account.plan.uses_delta
     assert account.plan.fits(2 * NANO, atto_delta(1e-5))
@@ -234,6 +235,6 @@ def test_few_rows_and_a_tiny_budget_end_no_run(
     assert spending(account).epsilon == account.plan.epsilon <= epsilon * NANO
     assert forest.guarantee.plan == account.plan.lines()
     first = account.plan.queries[:3]
-    assert [query.purpose for query in first] == [*ROW_COUNTS, STRONGEST]
+    assert [query.purpose for query in first] == [*ROW_COUNTS, Purpose.STRONGEST]
     assert sum(query.total for query in first[:2]) <= epsilon * NANO / 10
     assert [call.price for call in spent.by("laplace")[:3]] == [(q.total, 5) for q in first]

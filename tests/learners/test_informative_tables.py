@@ -34,12 +34,12 @@ from dpforest_duckdb.privacy.noise import ExactNoise, laplace_deviation
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.progress import unobserved
 from dpforest_duckdb.recipes import adaptation, find
 from dpforest_duckdb.recipes.ours import auto_rules
 from dpforest_duckdb.recipes.ours.auto_rules import unexplained
 from dpforest_duckdb.recipes.ours.log_odds import tables_query
-from dpforest_duckdb.recipes.strongest_query import STRONGEST
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits import limits
 from dpforest_duckdb.splits.table_codes import JointTables, deviations, has_contrasts
@@ -368,7 +368,7 @@ def test_attributes_are_fewer_if_the_strongest_leaves_few_rows() -> None:
     counts = np.array([1000, 1000, 1000])
     asked = adaptation.adapted(recipe, recipe.request(domain, NANO), counts)
     query = asked.unsized.preliminary[-1]
-    assert query.purpose == STRONGEST
+    assert query.purpose == Purpose.STRONGEST
     assert query.total == pytest.approx(NANO / math.sqrt(3000), rel=0.01)
     noise = 0.75 * laplace_deviation(query.total, 1)
     trees = {}
@@ -394,7 +394,7 @@ def test_the_strongest_attribute_is_asked_for_with_several_classes_and_enough_ro
     found = adaptation.adapted(
         recipe, recipe.request(domain, NANO), np.full(classes, rows // classes)
     )
-    assert any(query.purpose == STRONGEST for query in found.unsized.preliminary) == asks
+    assert any(query.purpose == Purpose.STRONGEST for query in found.unsized.preliminary) == asks
 
 
 @pytest.mark.parametrize("attribute", [1, 2])

@@ -48,8 +48,9 @@ from dpforest_duckdb.privacy.noise import laplace_deviation
 from dpforest_duckdb.privacy.plan import LAPLACE, ROW_COUNTS, Plan
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP, Mechanism
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes import adaptation, find
-from dpforest_duckdb.recipes.bounds_queries import BOUNDS, window, with_check, with_windows
+from dpforest_duckdb.recipes.bounds_queries import window, with_check, with_windows
 from dpforest_duckdb.recipes.ours.greedy_tree import GREEDY_TREE
 from dpforest_duckdb.recipes.plans import half_to_leaves
 from dpforest_duckdb.recipes.recipe import Adaptation
@@ -144,7 +145,7 @@ def test_bounds_are_checked_if_most_attributes_are_numbers_and_rows_allow_it(
     public = replace(public, attributes=(*public.attributes, *others))
     request = find("log-odds").request(public, NANO)
     found = with_check(request, rows, PURE_DP)
-    assert (Plan(found.preliminary).query(BOUNDS) is not None) is checked
+    assert (Plan(found.preliminary).query(Purpose.BOUNDS) is not None) is checked
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=str)
@@ -261,12 +262,12 @@ def test_whatever_is_asked_of_bounds_fits_into_the_budget(recipe: str, delta: in
     chosen = find(recipe)
     request = chosen.request(numbers(*[(0, 1)] * 12), NANO, delta=delta)
     few = adaptation.adapted(chosen, request, np.array([200, 200]))
-    assert few.plan.query(BOUNDS) is None, "400 rows are too few"
+    assert few.plan.query(Purpose.BOUNDS) is None, "400 rows are too few"
     for rows in (2_000, 10_000, 10**15):
         classes = np.array([rows // 2, rows // 2])
         found = adaptation.adapted(chosen, request, classes)
         asked, plan = found.unsized, found.plan
-        check = plan.query(BOUNDS)
+        check = plan.query(Purpose.BOUNDS)
         measure = chosen.adaptation.measure(asked)
         assert check is not None
         spent, whole = check.total, NANO
@@ -287,8 +288,9 @@ def test_whatever_is_asked_of_bounds_fits_into_the_budget(recipe: str, delta: in
             assert before.queries[: len(asked_before)] == asked_before, "what was asked stays"
             assert plan.query(window(turn)) is not None
         purposes = [query.purpose for query in asked.preliminary]
-        assert purposes[: purposes.index(BOUNDS)] == list(ROW_COUNTS)[: 1 if rows > 10**6 else 2]
-        windows = [query.total for query in asked.preliminary[purposes.index(BOUNDS) + 1 :]]
+        first = purposes.index(Purpose.BOUNDS)
+        assert purposes[:first] == list(ROW_COUNTS)[: 1 if rows > 10**6 else 2]
+        windows = [query.total for query in asked.preliminary[first + 1 :]]
         assert 0 < sum(windows) <= whole / 2
 
 
@@ -297,7 +299,7 @@ def test_recipes_without_numbers_to_cut_ask_nothing_of_bounds() -> None:
     binned = replace(domain, attributes=(replace(domain.attributes[0], bins=3),))
     request = find("auto").request(binned, NANO)
     found = adaptation.adapted(find("auto"), request, np.array([10**6, 10**6]))
-    assert found.plan.query(BOUNDS) is None
+    assert found.plan.query(Purpose.BOUNDS) is None
 
 
 def wide(con: duckdb.DuckDBPyConnection, value: str, rows: int, more: str | None = None) -> Domain:
@@ -345,7 +347,7 @@ def test_a_recipe_whose_size_stores_no_classes_can_ask_for_narrower_bounds(
     )  # fmt: skip
     forest = replace(run, recipe=asking, plan=asking.whole_plan(run.request)).execute()
     asked = [line.split(":")[0] for line in forest.guarantee.plan]
-    assert BOUNDS in asked
+    assert Purpose.BOUNDS in asked
     assert (window(2) in asked) == (bounds == (0, 1000)), "only where they are far too wide"
     assert len(forest.trees[0].kind) > 2**3, "the depth follows from thousands of rows"
 
@@ -372,8 +374,8 @@ def test_a_run_asks_of_bounds_what_its_plan_says(
         rows_per_unit=2, ledger=tmp_path / "l",
     )  # fmt: skip
     plan = run.execute().guarantee.plan
-    first = [line for line in plan if line.split(":")[0] in (*ROW_COUNTS, BOUNDS)]
-    assert [line.split(":")[0] for line in first] == [*ROW_COUNTS[:counts], BOUNDS]
+    first = [line for line in plan if line.split(":")[0] in (*ROW_COUNTS, Purpose.BOUNDS)]
+    assert [line.split(":")[0] for line in first] == [*ROW_COUNTS[:counts], Purpose.BOUNDS]
     assert [call.price for call in given[: len(first)]] == [
         (Fraction(line.split(" = ")[1]) * NANO, 2) for line in first
     ]
@@ -393,7 +395,7 @@ def test_tables_without_any_information_get_a_forest(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], value: str, rows: int
 ) -> None:
     forest = fit(con, "w", domain=wide(con, value, rows), epsilon=9999)
-    assert any(line.startswith(BOUNDS) for line in forest.guarantee.plan)
+    assert any(line.startswith(Purpose.BOUNDS) for line in forest.guarantee.plan)
 
 
 @pytest.mark.parametrize(

@@ -49,8 +49,9 @@ from dpforest_duckdb.privacy import amounts, gaussian_dp, measure, noise, select
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.bits import SecureBits, SeededBits
 from dpforest_duckdb.privacy.noise import ExactNoise
-from dpforest_duckdb.privacy.plan import AGAIN, ROW_COUNTS, ROWS, Plan
+from dpforest_duckdb.privacy.plan import ROW_COUNTS, Plan
 from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.ours import boosted, tree_beside_sums
 from dpforest_duckdb.recipes.published import guan_aggregation
 from dpforest_duckdb.splits import choose, positions, table_codes
@@ -473,7 +474,7 @@ def second_count_at_double_cost() -> None:
     spend = Accountant.spend
 
     def double(self: Accountant, purpose: str, depth: int = 0) -> int:
-        return spend(self, purpose, depth) * (2 if purpose == AGAIN else 1)
+        return spend(self, purpose, depth) * (2 if purpose == Purpose.ROWS_AGAIN else 1)
 
     Accountant.spend = double  # type: ignore[method-assign]
 
@@ -483,8 +484,8 @@ def first_count_at_the_cost_of_both() -> None:
     spend = Accountant.spend
 
     def whole(self: Accountant, purpose: str, depth: int = 0) -> int:
-        cost, again = spend(self, purpose, depth), self.plan.query(AGAIN)
-        return cost + again.total if purpose == ROWS and again else cost
+        cost, again = spend(self, purpose, depth), self.plan.query(Purpose.ROWS_AGAIN)
+        return cost + again.total if purpose == Purpose.ROWS and again else cost
 
     Accountant.spend = whole  # type: ignore[method-assign]
 

@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
-from dpforest_duckdb.privacy.plan import PlannedQuery
-from dpforest_duckdb.privacy.wording import steps, wording
+import copy
+import json
+import pickle
+
+from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
+from dpforest_duckdb.privacy.wording import Purpose, steps, wording
+
+
+def test_a_purpose_is_its_text() -> None:
+    assert (f"{Purpose.ROWS_AGAIN}", str(Purpose.ROWS_AGAIN)) == ("rows again", "rows again")
+    for purpose in Purpose:
+        assert json.dumps({purpose: purpose}) == json.dumps({str(purpose): purpose.value})
+        assert copy.deepcopy(purpose) is purpose
+        assert pickle.loads(pickle.dumps(purpose)) is purpose
+        plan = Plan((PlannedQuery(purpose, "m", (5,)),))
+        assert plan.query(purpose) == plan.queries[0]
+        assert plan.queries == (PlannedQuery(purpose.value, "m", (5,)),)
+        assert plan.lines()[0].startswith(f"{purpose.value}: m, ε = ")
 
 
 def test_a_query_is_repeated_for_what_its_recipe_repeats_it_for() -> None:

@@ -17,10 +17,11 @@ from dpforest_duckdb.privacy.amounts import ATTO, NANO, atto_delta
 from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP
 from dpforest_duckdb.privacy.noise import laplace_deviation
 from dpforest_duckdb.privacy.plan import ROW_COUNTS
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes import adaptation
 from dpforest_duckdb.recipes.bounds_queries import with_windows
 from dpforest_duckdb.recipes.ours.auto import AUTO, BOOSTED_OR_LOG_ODDS
-from dpforest_duckdb.recipes.strongest_query import STRONGEST, clear_cost
+from dpforest_duckdb.recipes.strongest_query import clear_cost
 from dpforest_duckdb.request import Request
 
 BOTH = np.array([6_000, 4_000])  # the rows of each class
@@ -71,7 +72,7 @@ def test_it_costs_at_least_a_thousandth_of_epsilon() -> None:
 )
 def test_log_odds_follows_if_little_is_left(delta: int, wrong: int, then: str) -> None:
     found = adaptation.adapted(BOOSTED_OR_LOG_ODDS, asked(delta), BOTH)
-    assert found.unsized.preliminary[-1].purpose == STRONGEST
+    assert found.unsized.preliminary[-1].purpose == Purpose.STRONGEST
     after = adaptation.with_misclassified(found, wrong)
     assert after.recipe.name == then
     if then == "boosted":
@@ -86,7 +87,7 @@ def test_log_odds_takes_all_that_is_left_of_epsilon(delta: int, k: int) -> None:
     found = adaptation.adapted(BOOSTED_OR_LOG_ODDS, request, BOTH * 10)
     after = adaptation.with_misclassified(found, 0)
     plan, purposes = after.plan, {query.purpose for query in after.plan.queries}
-    assert {*ROW_COUNTS[:1], "bounds", STRONGEST, "tables"} <= purposes
+    assert {*ROW_COUNTS[:1], "bounds", Purpose.STRONGEST, "tables"} <= purposes
     assert plan.fits(2 * NANO, 0)
     assert 2 * NANO - 10 < plan.epsilon <= 2 * NANO
     assert plan.queries[: len(found.unsized.preliminary)] == found.unsized.preliminary
@@ -117,7 +118,7 @@ def test_no_plan_passes_its_budget(epsilon: int, delta: int) -> None:
             classes = np.array([rows, 2 * rows])
             found = adaptation.adapted(BOOSTED_OR_LOG_ODDS, asked(delta, epsilon, k), classes)
             assert found.plan.fits(epsilon, delta)
-            asks = found.plan.query(STRONGEST) is not None
+            asks = found.plan.query(Purpose.STRONGEST) is not None
             for wrong in (-(10**6), 0, rows) if asks else ():
                 assert adaptation.with_misclassified(found, wrong).plan.fits(epsilon, delta)
 
@@ -142,7 +143,7 @@ def test_a_large_delta_leaves_log_odds_at_least_half_of_epsilon(delta: int, epsi
     for rows in np.geomspace(10, 10**8, 60).astype(int).tolist():
         classes = np.array([rows, rows // 3])
         found = adaptation.adapted(BOOSTED_OR_LOG_ODDS, asked(delta, epsilon), classes)
-        if found.plan.query(STRONGEST) is None:
+        if found.plan.query(Purpose.STRONGEST) is None:
             continue
         after = adaptation.with_misclassified(found, 0)
         if after.recipe.name == "log-odds":
@@ -163,7 +164,7 @@ def test_it_is_not_asked_if_fewer_trees_are_requested_than_attributes(
     domain = replace(asked().domain, classes=tuple(f"c{n}" for n in range(len(classes))))
     found = adaptation.adapted(AUTO, AUTO.request(domain, NANO, trees=trees), classes)
     assert found.recipe.name == picked
-    assert (found.plan.query(STRONGEST) is None) == (trees < 6)
+    assert (found.plan.query(Purpose.STRONGEST) is None) == (trees < 6)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +182,7 @@ def test_a_run_of_three_classes_follows_the_figure_too(
     domain = Domain(tuple(numbers), "c", ("c0", "c1", "c2"))
     forest = fit(con, "made", domain=domain, epsilon=1, recipe=AUTO.name)
     assert forest.picked == then
-    assert any(line.startswith(STRONGEST) for line in forest.guarantee.plan)
+    assert any(line.startswith(Purpose.STRONGEST) for line in forest.guarantee.plan)
 
 
 @pytest.mark.parametrize("delta", [0, 1e-5])
@@ -199,4 +200,4 @@ def test_a_run_of_the_default_follows_the_figure(
     domain = Domain(tuple(numbers), "c", ("c0", "c1"))
     forest = fit(con, "made", domain=domain, epsilon=4, delta=delta, recipe=AUTO.name)
     assert forest.picked == then
-    assert any(line.startswith(STRONGEST) for line in forest.guarantee.plan)
+    assert any(line.startswith(Purpose.STRONGEST) for line in forest.guarantee.plan)

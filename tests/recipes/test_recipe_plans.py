@@ -87,15 +87,6 @@ def test_the_accountant_refuses_what_was_not_planned() -> None:
         Accountant(account.plan, 60, 0).spend("split", among=11)
 
 
-def test_a_misspelt_purpose_is_not_taken_for_a_query_that_was_not_planned() -> None:
-    plan = Plan((PlannedQuery("split", "m", (5,)),))
-    assert plan.query("split") == plan.queries[0]
-    assert plan.query("leaf") is None
-    assert plan.query("bounds window 2") is None
-    with pytest.raises(PlanError, match='no recipe has a query for "splits"'):
-        plan.query("splits")
-
-
 def test_an_adapted_plan_fits_into_what_was_debited() -> None:
     old = Plan((PlannedQuery("rows", "m", (5,)), PlannedQuery("split", "m", (10, 10, 10))))
     account = Accountant(old, old.epsilon, 0)

@@ -28,7 +28,8 @@ from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.gaussian_dp import pure_epsilon
 from dpforest_duckdb.privacy.measure import PURE_DP
 from dpforest_duckdb.privacy.noise import ExactNoise, laplace_deviation
-from dpforest_duckdb.privacy.plan import AGAIN, ROW_COUNTS, ROWS, Plan, PlanError, PlannedQuery
+from dpforest_duckdb.privacy.plan import ROW_COUNTS, Plan, PlanError, PlannedQuery
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes import adaptation, find
 from dpforest_duckdb.recipes.ours.auto_rules import choice_part
 from dpforest_duckdb.recipes.row_count_queries import count_queries, left
@@ -192,7 +193,7 @@ def test_the_mean_of_both_counts_has_the_noise_that_the_plan_states() -> None:
     parts = []
     for _ in range(1500):
         request, account = followed(private, noise, k=20)
-        assert account.plan.query(AGAIN)
+        assert account.plan.query(Purpose.ROWS_AGAIN)
         parts.append((np.array(request.histogram) - private) / account.plan.row_noise(20))
     assert np.std(parts) == pytest.approx(1, rel=0.1)
 
@@ -208,7 +209,7 @@ def test_counts_of_a_huge_epsilon_are_averaged_though_their_noise_is_none() -> N
         noise = ExactNoise(SecureBits())
         _, settled = adapted(private, chosen, request, account, noise)
         assert settled.histogram == tuple(private.tolist())
-        assert (account.plan.query(AGAIN) is None) == (classes == 2)
+        assert (account.plan.query(Purpose.ROWS_AGAIN) is None) == (classes == 2)
 
 
 @pytest.mark.parametrize("epsilon", [1, 9, 24, 400])
@@ -216,7 +217,7 @@ def test_counts_of_a_huge_epsilon_are_averaged_though_their_noise_is_none() -> N
 def test_the_tiniest_budgets_have_a_first_count(epsilon: int, classes: int) -> None:
     """So that a run is refused for it, and does not end without one."""
     (first, *_) = count_queries(find("auto").request(public(classes), epsilon))
-    assert (first.purpose, first.total) == (ROWS, 1)
+    assert (first.purpose, first.total) == (Purpose.ROWS, 1)
 
 
 def test_counts_that_were_asked_stay_in_every_later_plan() -> None:
@@ -227,10 +228,10 @@ def test_counts_that_were_asked_stay_in_every_later_plan() -> None:
         replace(request, preliminary=count_queries(request, even(n, 2))) for n in (10**6, 10**4)
     )
     account = Accountant(recipe.plan(request), NANO, request.delta)
-    account.spend(ROWS)
+    account.spend(Purpose.ROWS)
     account.replan(recipe.plan(once))
     account.replan(recipe.plan(twice))
-    account.spend(AGAIN)
+    account.spend(Purpose.ROWS_AGAIN)
     dearer = replace(request, preliminary=count_queries(request, even(9_999, 2)))
     changed = (twice.preliminary[0], replace(twice.preliminary[1], by_depth=(1,)))
     for other in (once, request, dearer, replace(request, preliminary=changed)):
@@ -240,7 +241,7 @@ def test_counts_that_were_asked_stay_in_every_later_plan() -> None:
         account.replan(Plan(recipe.plan(twice).queries[1:]))
     account.replan(recipe.plan(twice))
     with pytest.raises(PlanError):
-        account.spend(AGAIN)
+        account.spend(Purpose.ROWS_AGAIN)
 
 
 @pytest.mark.parametrize("delta", [0, ATTO // 10**5])
@@ -255,7 +256,7 @@ def test_no_number_of_rows_makes_a_plan_dearer_than_its_budget(recipe: str, delt
             assert plan.fits(epsilon, delta)
             assert plan.queries[: len(settled.preliminary)] == settled.preliminary
             counts = [query.purpose for query in plan.queries if query.purpose in ROW_COUNTS]
-            assert counts in ([ROWS], [ROWS, AGAIN])
+            assert counts in ([Purpose.ROWS], [Purpose.ROWS, Purpose.ROWS_AGAIN])
 
 
 @pytest.mark.parametrize(("k", "epsilon"), [(1, NANO), (4, NANO), (1, NANO // 10)])
@@ -320,10 +321,10 @@ def test_a_dry_run_says_what_a_second_count_costs_at_most(db: Path) -> None:
     assert "rows again: a second count of the rows, made only if the first is too noisy" in shown
     assert shown.count("rows again ") == 1, "once for all numbers of rows"
     greedy = dpforest(*train(db, "--dry-run", "--recipe", "greedy-tree")).text
-    assert AGAIN not in greedy
+    assert Purpose.ROWS_AGAIN not in greedy
     plan = dpforest(*train(db, "--dry-run", "--json")).facts["plan"]
     assert [(query["purpose"], query["epsilon"]) for query in plan][:2] == [
-        (ROWS, [0.0025]), (AGAIN, [0.0375]),
+        (Purpose.ROWS, [0.0025]), (Purpose.ROWS_AGAIN, [0.0375]),
     ]  # fmt: skip
 
 

@@ -14,8 +14,8 @@ import pytest
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, VARCHAR
 from dpforest_duckdb.engine.base import CodedRows, Coding
-from dpforest_duckdb.learners.private_bins import MEDIANS
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes import RECIPES
 from dpforest_duckdb.recipes.adaptation import DENSE, plans
 from dpforest_duckdb.training import phases
@@ -103,7 +103,7 @@ def test_recipes_that_cut_at_medians_have_room_for_them(delta: int) -> None:
     cutting = set()
     for recipe in RECIPES.values():
         request = recipe.request(numbers(2), NANO, delta=delta)
-        if any(plan.query(MEDIANS) for plan in plans(recipe, request, DENSE)):
+        if any(plan.query(Purpose.BINS) for plan in plans(recipe, request, DENSE)):
             cutting.add(recipe.name)
             every = (recipe, *recipe.adaptation.successors)
             assert any(MEDIAN_BINS.may_be_planned(each.adaptation) for each in every)

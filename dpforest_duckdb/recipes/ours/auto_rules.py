@@ -16,9 +16,10 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners.boosting import l1_per_row
 from dpforest_duckdb.privacy.noise import gaussian_variance, laplace_deviation, noise_scale
 from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.row_count_queries import count_queries, evenness
-from dpforest_duckdb.recipes.strongest_query import STRONGEST, strongest_is_cheap
+from dpforest_duckdb.recipes.strongest_query import strongest_is_cheap
 from dpforest_duckdb.request import Learner, Request
 from dpforest_duckdb.splits import positions
 
@@ -261,7 +262,7 @@ def noise_of_products(learner: Learner, plan: Plan, request: Request) -> float:
 
     It is 0 while that number is unknown, and infinite if the plan gives the query no budget.
     """
-    query = plan.query("products")
+    query = plan.query(Purpose.PRODUCTS)
     if not query or not query.total:
         return math.inf
     deviation = learner.deviation(query, request)
@@ -296,7 +297,7 @@ def unexplained(request: Request) -> float:
     """
     if request.misclassified is None:
         return 1.0
-    query = Plan(request.preliminary).query(STRONGEST)
+    query = Plan(request.preliminary).query(Purpose.STRONGEST)
     assert query is not None, "the figure has been queried"
     noise = laplace_deviation(query.total, request.rows_per_unit)
     others = sum(request.histogram) - max(request.histogram)

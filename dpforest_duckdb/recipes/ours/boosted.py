@@ -13,10 +13,11 @@ from dataclasses import replace
 from functools import partial
 
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.learners.boosting import BOOSTING, SWEEP, SWEEP_AGAIN
+from dpforest_duckdb.learners.boosting import BOOSTING
 from dpforest_duckdb.learners.class_means import ordered_attributes
 from dpforest_duckdb.postprocess.pipeline import as_grown
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, share
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto_rules import (
     classes_in,
@@ -105,11 +106,11 @@ def _in_rounds(
     started = 1 if start else 0
     random, sweep = share(rest, (forest, 100 - forest))
     stages = [
-        ("means", measure.blocks, means // 2, started),
-        ("products", measure.blocks, means // 2, started),
-        (SWEEP, mechanism, sweep // sweeps, len(request.domain.attributes)),
-        (SWEEP_AGAIN, mechanism, sweep // sweeps, sweeps - 1),
-        ("forest", mechanism, random, trees),
+        (Purpose.MEANS, measure.blocks, means // 2, started),
+        (Purpose.PRODUCTS, measure.blocks, means // 2, started),
+        (Purpose.SWEEP, mechanism, sweep // sweeps, len(request.domain.attributes)),
+        (Purpose.SWEEP_AGAIN, mechanism, sweep // sweeps, sweeps - 1),
+        (Purpose.FOREST, mechanism, random, trees),
     ]
     queries = (
         PlannedQuery(purpose, how, (cost // times,), times, measure)
@@ -127,7 +128,7 @@ def adapt(histogram: Integers, request: Request) -> Request:
     """
     rows = max(int(histogram.sum()), 1)
     seen = replace(request, rows=rows, histogram=tuple(histogram.tolist()))
-    forest = plan(seen).query("forest")
+    forest = plan(seen).query(Purpose.FOREST)
     noise = BOOSTING.deviation(forest, seen) if forest else None
     if not noise:
         return seen

@@ -18,6 +18,7 @@ from dpforest_duckdb.postprocess.pipeline import as_grown
 from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP, Measure
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, share
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.ours import auto_rules, constants
 from dpforest_duckdb.recipes.recipe import Adaptation, recipe_of_tables
 from dpforest_duckdb.recipes.row_count_queries import left, preliminary_queries
@@ -34,9 +35,9 @@ def plan(request: Request) -> Plan:
     if left(request, GAUSSIAN_DP) <= 0:
         return pure
     other = _in_measure(request, GAUSSIAN_DP)
-    if other.query("products"):
-        same = _planned(request, PURE_DP, {"products": PAIRS})
-    elif pure.query("products"):
+    if other.query(Purpose.PRODUCTS):
+        same = _planned(request, PURE_DP, {Purpose.PRODUCTS: PAIRS})
+    elif pure.query(Purpose.PRODUCTS):
         return pure
     else:
         same = pure
@@ -51,7 +52,9 @@ def _noise(plan: Plan, request: Request) -> float:
     """
     if not all(cost for query in plan.queries for cost in query.by_depth):
         return math.inf
-    queries = [query for query in plan.queries if query.purpose in ("means", "products")]
+    queries = [
+        query for query in plan.queries if query.purpose in (Purpose.MEANS, Purpose.PRODUCTS)
+    ]
     return math.prod(LEARNER.deviation(query, request) or 0.0 for query in queries)
 
 
@@ -60,12 +63,12 @@ def _in_measure(request: Request, measure: Measure) -> Plan:
     a choice of the weight of the sums of log-odds if the rows can tell weights apart.
     """
     if request.rows and _pairs(request) <= MOST_PRODUCTS:
-        whole = _planned(request, measure, {"products": PAIRS})
+        whole = _planned(request, measure, {Purpose.PRODUCTS: PAIRS})
         if auto_rules.noise_of_products(LEARNER, whole, request) <= constants.CLEAN:
             return whole
     rated = auto_rules.few_sums(request) and auto_rules.models_differ(request)
     chosen = 100 * auto_rules.choice_part(request) if rated else 0
-    return _planned(request, measure, {"squares": SQUARES, "mixture": chosen})
+    return _planned(request, measure, {Purpose.SQUARES: SQUARES, Purpose.MIXTURE: chosen})
 
 
 def _pairs(request: Request) -> int:
@@ -74,28 +77,28 @@ def _pairs(request: Request) -> int:
     return size * (size + 1) // 2
 
 
-def _planned(request: Request, measure: Measure, others: Mapping[str, int | Fraction]) -> Plan:
+def _planned(request: Request, measure: Measure, others: Mapping[Purpose, int | Fraction]) -> Plan:
     """Queries with the percentages of `others`, which are parts of ε; the means get what these and
     windows leave.
     """
     attributes = request.domain.recut(auto_rules.MOST).attributes
     windows = sum(map(positions.has_window, attributes))
-    percents = {"window": WINDOWS if windows else 0, **others}
-    percents["means"] = 100 - sum(percents.values())
+    percents = {Purpose.WINDOW: WINDOWS if windows else 0, **others}
+    percents[Purpose.MEANS] = 100 - sum(percents.values())
     parts = [measure.part(percent) for percent in percents.values()]
     queries = [
-        _query(purpose, cost, windows if purpose == "window" else 1, measure)
+        _query(purpose, cost, windows if purpose == Purpose.WINDOW else 1, measure)
         for purpose, cost in zip(percents, share(left(request, measure), parts), strict=True)
         if percents[purpose]
     ]
     return Plan((*preliminary_queries(request), *queries))
 
 
-def _query(purpose: str, cost: int, times: int, measure: Measure) -> PlannedQuery:
+def _query(purpose: Purpose, cost: int, times: int, measure: Measure) -> PlannedQuery:
     """A query of that cost; the choice of a mixture has the ε that costs as much μ²."""
-    if purpose == "mixture":
+    if purpose == Purpose.MIXTURE:
         return PlannedQuery(purpose, PERMUTE_AND_FLIP.on("points"), (measure.pure_epsilon(cost),))
-    mechanism = measure.mechanism.on("rows") if purpose == "window" else measure.blocks
+    mechanism = measure.mechanism.on("rows") if purpose == Purpose.WINDOW else measure.blocks
     return PlannedQuery(purpose, mechanism, (cost // times,), times, measure)
 
 

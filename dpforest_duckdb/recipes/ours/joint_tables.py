@@ -13,6 +13,7 @@ from dpforest_duckdb.learners import joint_tables as learner
 from dpforest_duckdb.postprocess.log_odds import log_odds
 from dpforest_duckdb.privacy.measure import PURE_DP
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.ours.auto_rules import classes_in, with_histogram
 from dpforest_duckdb.recipes.ours.joint_rules import COARSEST, joint_bins, out_of_reach
 from dpforest_duckdb.recipes.recipe import Adaptation, recipe_of_tables
@@ -23,7 +24,7 @@ from dpforest_duckdb.tree import Tree
 
 def plan(request: Request) -> Plan:
     """The tables of all attributes, with all that is left of ε after the preliminary queries."""
-    tables = PlannedQuery("tables", "joint noise", (left(request, PURE_DP),))
+    tables = PlannedQuery(Purpose.TABLES, "joint noise", (left(request, PURE_DP),))
     return Plan((*preliminary_queries(request), tables))
 
 

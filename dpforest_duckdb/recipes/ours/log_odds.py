@@ -16,6 +16,7 @@ from dpforest_duckdb.postprocess.log_odds import CUTS, log_odds, sums_cut
 from dpforest_duckdb.privacy.measure import PURE_DP
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, counting, evenly, share
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.ours import constants
 from dpforest_duckdb.recipes.ours.auto_rules import (
     FEWEST,
@@ -49,10 +50,10 @@ def plan(request: Request) -> Plan:
 def _checks(request: Request, rest: int) -> tuple[PlannedQuery, ...]:
     """A histogram of sums that are to be fitted, a choice of the weight of others, or neither."""
     if sums_are_fitted(request):
-        return (counting("scores", (request.epsilon * constants.CHECK // 100,)),)
+        return (counting(Purpose.SCORES, (request.epsilon * constants.CHECK // 100,)),)
     if sums_are_weighed(request):
         how = PERMUTE_AND_FLIP.on("points")
-        return (PlannedQuery("mixture", how, (int(rest * choice_part(request)),)),)
+        return (PlannedQuery(Purpose.MIXTURE, how, (int(rest * choice_part(request)),)),)
     return ()
 
 
@@ -67,7 +68,7 @@ def drawn_tables(request: Request, whole: int) -> tuple[PlannedQuery, ...]:
     percent = draw_percent(request)
     draws, tables = share(whole, (percent, 100 - percent))
     how = PERMUTE_AND_FLIP.on("sums of max counts")
-    drawn = PlannedQuery("attribute", how, evenly(draws, trees))
+    drawn = PlannedQuery(Purpose.ATTRIBUTE, how, evenly(draws, trees))
     return drawn, tables_query(tables, trees, every=False)
 
 
@@ -78,8 +79,8 @@ def tables_query(cost: int, trees: int, *, every: bool) -> PlannedQuery:
     """
     how = "joint noise in groups"
     if every or trees > RANKED:
-        return PlannedQuery("tables", how, (cost // trees,), trees)
-    return PlannedQuery("tables", how, share(cost, [FADING**rank for rank in range(trees)]))
+        return PlannedQuery(Purpose.TABLES, how, (cost // trees,), trees)
+    return PlannedQuery(Purpose.TABLES, how, share(cost, [FADING**rank for rank in range(trees)]))
 
 
 def sums_are_fitted(request: Request) -> bool:
@@ -104,7 +105,7 @@ def sums_are_weighed(request: Request) -> bool:
 
 def finish(grown: Grown, request: Request, plan: Plan) -> list[Tree]:
     """Log-odds as votes; the learner has made them if the rows have chosen a weight."""
-    return list(grown.trees) if plan.query("mixture") else log_odds(grown, request, plan)
+    return list(grown.trees) if plan.query(Purpose.MIXTURE) else log_odds(grown, request, plan)
 
 
 def adapt(histogram: Integers, request: Request) -> Request:

@@ -19,6 +19,7 @@ from dpforest_duckdb.postprocess.pipeline import as_grown
 from dpforest_duckdb.privacy.measure import PURE_DP
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.ours import constants, joint_tables
 from dpforest_duckdb.recipes.ours.auto_rules import choice_part, models_differ
 from dpforest_duckdb.recipes.ours.joint_rules import releases_all_tables, sums_use_all
@@ -86,13 +87,13 @@ def plan(request: Request) -> Plan:
     model = int(request.epsilon * choice_part(request))
     root = model // 2  # two roots cost as much as a choice among models
     tables = left(request, PURE_DP) - drawn * root - model
-    draws = PlannedQuery("root", PERMUTE_AND_FLIP.on("max count"), (root,) * drawn)
+    draws = PlannedQuery(Purpose.ROOT, PERMUTE_AND_FLIP.on("max count"), (root,) * drawn)
     return Plan(
         (
             *preliminary_queries(request),
             *((draws,) if drawn else ()),
-            PlannedQuery("tables", "joint noise", (tables,)),
-            PlannedQuery("mixture", PERMUTE_AND_FLIP.on("points"), (model,)),
+            PlannedQuery(Purpose.TABLES, "joint noise", (tables,)),
+            PlannedQuery(Purpose.MIXTURE, PERMUTE_AND_FLIP.on("points"), (model,)),
         )
     )
 

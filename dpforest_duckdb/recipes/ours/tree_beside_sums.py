@@ -17,6 +17,7 @@ from dpforest_duckdb.privacy.measure import PURE_DP
 from dpforest_duckdb.privacy.noise import noise_scale
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, counting, evenly, share
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.ours import auto_rules, log_odds
 from dpforest_duckdb.recipes.plans import medians
 from dpforest_duckdb.recipes.recipe import Adaptation, as_many_as_attributes, own_recipe
@@ -70,9 +71,11 @@ def plan(request: Request) -> Plan:
             *preliminary_queries(request),
             *bins,
             *log_odds.drawn_tables(request, sums),
-            PlannedQuery("split", PERMUTE_AND_FLIP.on("Gini"), evenly(grown // 2, request.depth)),
-            counting("leaf", (grown // 2,)),
-            PlannedQuery("mixture", PERMUTE_AND_FLIP.on("points"), (choice,)),
+            PlannedQuery(
+                Purpose.SPLIT, PERMUTE_AND_FLIP.on("Gini"), evenly(grown // 2, request.depth)
+            ),
+            counting(Purpose.LEAF, (grown // 2,)),
+            PlannedQuery(Purpose.MIXTURE, PERMUTE_AND_FLIP.on("points"), (choice,)),
         )
     )
 

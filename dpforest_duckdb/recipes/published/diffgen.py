@@ -20,6 +20,7 @@ from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_counts
 from dpforest_duckdb.privacy.plan import LAPLACE, Plan
 from dpforest_duckdb.privacy.selection import EXPONENTIAL
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import spread
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
@@ -40,8 +41,8 @@ def plan(request: Request) -> Plan:
     splits = [2 if numeric else 1] * request.depth
     splits[0] += numeric
     queries = {
-        "split": (EXPONENTIAL.name, splits),
-        "leaf": (LAPLACE, (sum(splits),)),
+        Purpose.SPLIT: (EXPONENTIAL.name, splits),
+        Purpose.LEAF: (LAPLACE, (sum(splits),)),
     }
     return spread(request, queries)
 

@@ -20,6 +20,7 @@ from dpforest_duckdb.postprocess.shrinkage import sum_upward
 from dpforest_duckdb.postprocess.voting import vote_by_counts
 from dpforest_duckdb.privacy.plan import LAPLACE, Plan
 from dpforest_duckdb.privacy.selection import EXPONENTIAL
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import spread
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
@@ -43,9 +44,9 @@ def plan(request: Request) -> Plan:
     """A size at every node, k + 1 draws at every split, the class counts of a leaf, all alike."""
     d, k = request.depth, sum(a.kind == "numeric" for a in request.domain.attributes)
     queries = {
-        "size": (LAPLACE, (1,) * (d + 1)),
-        "split": (EXPONENTIAL.name, (k + 1,) * d),
-        "leaf": (LAPLACE, (1,)),
+        Purpose.SIZE: (LAPLACE, (1,) * (d + 1)),
+        Purpose.SPLIT: (EXPONENTIAL.name, (k + 1,) * d),
+        Purpose.LEAF: (LAPLACE, (1,)),
     }
     return spread(request, queries)
 

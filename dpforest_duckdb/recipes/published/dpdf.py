@@ -15,6 +15,7 @@ from dpforest_duckdb.postprocess.pruning import prune_by_gini
 from dpforest_duckdb.postprocess.voting import vote_by_confidence
 from dpforest_duckdb.privacy.plan import LAPLACE, Plan
 from dpforest_duckdb.privacy.selection import EXPONENTIAL
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import spread
 from dpforest_duckdb.recipes.recipe import Recipe, repaired
@@ -27,10 +28,9 @@ from dpforest_duckdb.splits.utilities import GINI, published_gini, published_sen
 
 def plan(request: Request, whole: int | None = None) -> Plan:
     """A histogram at every node and a split at every inner one, at equal costs."""
-    queries = {
-        "histogram": (LAPLACE, (1,) * (request.depth + 1)),
-        "split": ("exponential mechanism on Gini", (1,) * request.depth),
-    }
+    histograms = (LAPLACE, (1,) * (request.depth + 1))
+    splits = ("exponential mechanism on Gini", (1,) * request.depth)
+    queries = {Purpose.HISTOGRAM: histograms, Purpose.SPLIT: splits}
     return spread(request, queries, whole=whole)
 
 

@@ -19,6 +19,7 @@ from dpforest_duckdb.postprocess.voting import vote_by_majority
 from dpforest_duckdb.privacy.noise import laplace_deviation
 from dpforest_duckdb.privacy.plan import LAPLACE
 from dpforest_duckdb.privacy.selection import EXPONENTIAL
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import per_node
 from dpforest_duckdb.recipes.published.dprf_gini_splits import by_best_points, where_points_are_left
@@ -30,7 +31,7 @@ from dpforest_duckdb.splits.utilities import GINI, with_factor_2
 
 def within_noise(level: Level) -> Mask:
     """A noisy size of less than its own standard deviation, √2 k / ε."""
-    size = level.plan.query("size")
+    size = level.plan.query(Purpose.SIZE)
     assert level.noisy is not None, "the plan asks for sizes"
     assert size is not None, "the plan asks for sizes"
     small: Mask = level.noisy.sum(axis=1) < laplace_deviation(

@@ -18,6 +18,7 @@ from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.learners.levels import LEVELS, grow_levels, split_levels
 from dpforest_duckdb.privacy.noise import laplace_deviation
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, TrainingContext
 from dpforest_duckdb.splits.choose import draw_best
@@ -60,7 +61,7 @@ def drawn(context: TrainingContext) -> Pick:
     """The least error by permute-and-flip, at the round's planned cost."""
 
     def pick(errors: Integers, turn: int) -> int:
-        cost, k = context.accountant.spend("aggregation", turn), context.request.rows_per_unit
+        cost, k = context.accountant.spend(Purpose.AGGREGATION, turn), context.request.rows_per_unit
         return draw_best(-errors, cost, k, context.randomness.bits)
 
     return pick
@@ -86,7 +87,7 @@ def _as_published(rows: CodedRows, context: TrainingContext) -> Grown:
     layers, k = np.maximum(growth.depths(), 1), context.request.rows_per_unit
     for layer in range(1, context.request.depth + 1):
         leaves = np.flatnonzero((layers == layer) & (growth.kind == LEAF))
-        cost = accountant.spend("leaf of a layer", layer - 1)
+        cost = accountant.spend(Purpose.LEAF_OF_A_LAYER, layer - 1)
         noisy = context.randomness.noise.laplace(private[leaves], cost, k)
         growth.release(leaves, noisy, laplace_deviation(cost, k))
     return _aggregated(rows, context, growth, least)

@@ -20,6 +20,7 @@ from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
 from dpforest_duckdb.privacy.plan import LAPLACE, Plan
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import spread
 from dpforest_duckdb.recipes.published.guan_aggregation import BY_DRAWN_ERRORS, BY_TRUE_ERRORS
@@ -39,7 +40,7 @@ def plan(request: Request) -> Plan:
     d, total = request.depth, sum(cube_roots(request.depth))
     layers = tuple(part / total for part in cube_roots(d, first=2))
     splits = (EXPONENTIAL.name, (Fraction(1, d),) * d)
-    queries = {"split": splits, "leaf of a layer": (LAPLACE, layers)}
+    queries = {Purpose.SPLIT: splits, Purpose.LEAF_OF_A_LAYER: (LAPLACE, layers)}
     return spread(request, queries, disjoint=True, whole=2)
 
 
@@ -50,13 +51,11 @@ def paid_plan(request: Request) -> Plan:
     """Splits and leaves get half each of B without SHARE, the rounds and the last draw of SHARE."""
     d, rounds = request.depth, request.trees - 1
     rest = 1 - SHARE if rounds else Fraction(1)
-    queries = {
-        "split": (EXPONENTIAL.name, (rest / 2 / d,) * d),
-        "leaf": (LAPLACE, (rest / 2,)),
-    }
+    splits, leaves = (EXPONENTIAL.name, (rest / 2 / d,) * d), (LAPLACE, (rest / 2,))
+    queries = {Purpose.SPLIT: splits, Purpose.LEAF: leaves}
     if rounds:
         draws = (SHARE / 2 / rounds,) * rounds
-        queries["aggregation"] = (PERMUTE_AND_FLIP.on("errors"), (*draws, SHARE / 2))
+        queries[Purpose.AGGREGATION] = (PERMUTE_AND_FLIP.on("errors"), (*draws, SHARE / 2))
     return spread(request, queries, disjoint=True)
 
 

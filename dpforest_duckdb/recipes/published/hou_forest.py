@@ -16,6 +16,7 @@ from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
 from dpforest_duckdb.privacy.plan import LAPLACE, Plan
 from dpforest_duckdb.privacy.selection import EXPONENTIAL
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import harmonic, spread
 from dpforest_duckdb.recipes.recipe import ALL_ROWS, BOOTSTRAP, LOSS, Recipe, repaired
@@ -112,8 +113,8 @@ def plan(request: Request, *, sparing: bool = False) -> Plan:
     """Class counts at every layer and a split at all but the last, by weight."""
     weights = harmonic(request.depth + 1)
     queries = {
-        "histogram": (LAPLACE, weights),
-        "split": (EXPONENTIAL.name, weights[:-1]),
+        Purpose.HISTOGRAM: (LAPLACE, weights),
+        Purpose.SPLIT: (EXPONENTIAL.name, weights[:-1]),
     }
     return spread(request, queries, whole=2 * request.depth + 1 if sparing else None)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_counts
 from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import counting_twice, spread
 from dpforest_duckdb.recipes.recipe import Recipe
@@ -66,7 +67,7 @@ LINES = (
 def plan(request: Request) -> Plan:
     """All of B for the splits, in equal parts for every depth."""
     counts = ("discrete Laplace on every attribute", (1,) * request.depth)
-    return counting_twice(spread(request, {"split": counts}), request)
+    return counting_twice(spread(request, {Purpose.SPLIT: counts}), request)
 
 
 SULQ_ID3 = Recipe(

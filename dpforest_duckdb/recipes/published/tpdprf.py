@@ -25,6 +25,7 @@ from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
 from dpforest_duckdb.privacy.plan import LAPLACE, Plan
 from dpforest_duckdb.privacy.selection import EXPONENTIAL
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import harmonic, spread
 from dpforest_duckdb.recipes.published.tpdprf_relevance import among_the_relevant, relevant
@@ -37,7 +38,9 @@ from dpforest_duckdb.splits.utilities import GINI, with_factor_2
 def plan(request: Request) -> Plan:
     """One query a layer: a split at the inner ones, the counts of the leaves at the last."""
     *inner, last = harmonic(request.depth + 1)
-    return spread(request, {"split": (EXPONENTIAL.name, inner), "leaf": (LAPLACE, (last,))})
+    return spread(
+        request, {Purpose.SPLIT: (EXPONENTIAL.name, inner), Purpose.LEAF: (LAPLACE, (last,))}
+    )
 
 
 LINES = (

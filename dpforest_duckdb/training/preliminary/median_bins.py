@@ -5,13 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.learners.private_bins import (
-    FINEST,
-    MEDIANS,
-    cut_at_medians,
-    on_the_grid,
-    to_be_cut,
-)
+from dpforest_duckdb.learners.private_bins import FINEST, cut_at_medians, on_the_grid, to_be_cut
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.progress import Phase
 from dpforest_duckdb.training.context import RunContext
 from dpforest_duckdb.training.preliminary.step import Step, has_query, in_most_cells
@@ -33,7 +28,7 @@ def _domains(public: Domain) -> list[Domain]:
 
 MEDIAN_BINS = Step(
     Phase.CHOOSE_BINS,
-    planned=has_query(MEDIANS),
+    planned=has_query(Purpose.BINS),
     adapt=_adapt,
     may_be_planned=lambda adaptation: adaptation.cuts_at_medians,
     domains=_domains,

@@ -8,8 +8,9 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.bin_edges import DEFAULT_BINS
 from dpforest_duckdb.learners.private_bins import to_be_cut
 from dpforest_duckdb.learners.private_bounds import BOUNDS_TURNS, Search, too_wide
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.progress import Phase
-from dpforest_duckdb.recipes.bounds_queries import BOUNDS, window, with_windows
+from dpforest_duckdb.recipes.bounds_queries import window, with_windows
 from dpforest_duckdb.training.context import RunContext
 from dpforest_duckdb.training.preliminary.step import Step, has_query, in_most_cells
 from dpforest_duckdb.training.reading import Reader
@@ -22,7 +23,7 @@ def _adapt(reader: Reader, context: RunContext) -> RunContext:
     accountant, randomness, k = context.accountant, context.randomness, request.rows_per_unit
     search = Search.start(request.domain)
     counts = reader.cell_counts(search.bins)
-    if not too_wide(search.bins, counts, n, accountant.spend(BOUNDS), k, randomness.noise):
+    if not too_wide(search.bins, counts, n, accountant.spend(Purpose.BOUNDS), k, randomness.noise):
         return context
     for turn in range(1, BOUNDS_TURNS + 1):
         further = with_windows(request, turn, len(search.open), n, measure)
@@ -48,7 +49,7 @@ def _domains(public: Domain) -> list[Domain]:
 
 NARROWER_BOUNDS = Step(
     Phase.CHECK_BOUNDS,
-    planned=has_query(BOUNDS),
+    planned=has_query(Purpose.BOUNDS),
     adapt=_adapt,
     may_be_planned=lambda adaptation: adaptation.private_bounds,
     domains=_domains,

@@ -8,7 +8,8 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.privacy.plan import AGAIN, ROWS, PlanError
+from dpforest_duckdb.privacy.plan import PlanError
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.progress import Phase
 from dpforest_duckdb.recipes.adaptation import adapted, with_second_count
 from dpforest_duckdb.request import Request
@@ -24,7 +25,7 @@ def after_counts(private: Integers, context: RunContext) -> RunContext:
     `PlanError` if any other recipe has no query for them.
     """
     classes, request = private, context.request
-    if context.accountant.plan.query(ROWS):
+    if context.accountant.plan.query(Purpose.ROWS):
         classes, request = counted(private, context)
     elif not context.recipe.flaws:
         raise PlanError("only a form that is not private may use true counts")
@@ -39,12 +40,12 @@ def counted(private: Integers, context: RunContext) -> tuple[Integers, Request]:
     """
     recipe, accountant, noise = context.recipe, context.accountant, context.randomness.noise
     k = context.request.rows_per_unit
-    first = noise.laplace(private, accountant.spend(ROWS), k)
+    first = noise.laplace(private, accountant.spend(Purpose.ROWS), k)
     request = with_second_count(recipe, context.request, first)
     accountant.replan(recipe.plan(request))
-    if accountant.plan.query(AGAIN) is None:
+    if accountant.plan.query(Purpose.ROWS_AGAIN) is None:
         return first, request
-    second = noise.laplace(private, accountant.spend(AGAIN), k)
+    second = noise.laplace(private, accountant.spend(Purpose.ROWS_AGAIN), k)
     mean = np.average([first, second], axis=0, weights=accountant.plan.row_precisions(k))
     return np.rint(mean).astype(np.int64), request
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.progress import Phase
 from dpforest_duckdb.recipes.recipe import Adaptation
 from dpforest_duckdb.training.context import RunContext
@@ -32,7 +33,7 @@ class Step:
     domains: Callable[[Domain], list[Domain]]
 
 
-def has_query(purpose: str) -> Callable[[RunContext], bool]:
+def has_query(purpose: Purpose) -> Callable[[RunContext], bool]:
     """Whether the plan of a context has a query."""
     return lambda context: context.accountant.plan.query(purpose) is not None
 
