@@ -22,11 +22,11 @@ from typing import Any
 
 from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP, Measure
 from dpforest_duckdb.privacy.noise import LEAST_VARIANCE, laplace_deviation
+from dpforest_duckdb.privacy.selection import Mechanism
 from dpforest_duckdb.privacy.wording import Numbered, Purpose, wording
 
 # the purposes of the queries that count the rows of each class
 ROW_COUNTS = (Purpose.ROWS, Purpose.ROWS_AGAIN)
-LAPLACE = PURE_DP.sums
 
 
 class PlanError(AssertionError):
@@ -95,12 +95,35 @@ class PlannedQuery:
         return f"{self.purpose}: {self.mechanism}, {cost}"
 
 
+@dataclass(frozen=True)
+class Answer:
+    """What a query is answered by, as its plan states it: `mechanism` and `per_row` of
+    `PlannedQuery`.
+    """
+
+    mechanism: str
+    per_row: int = 0
+
+
+def counted(of: str = "", per_row: int = 1) -> Answer:
+    """Counts with discrete Laplace noise; `per_row` is 0 if the query does not return them."""
+    return Answer(f"{PURE_DP.sums} on {of}" if of else PURE_DP.sums, per_row)
+
+
+def drawn(mechanism: Mechanism, by: str = "") -> Answer:
+    """A draw, `by` a utility."""
+    return Answer(mechanism.on(by) if by else mechanism.name)
+
+
+LAPLACE = counted()
+
+
 def counting(
     purpose: Purpose | Numbered, by_depth: tuple[int, ...], *, of: str = "", per_row: int = 1
 ) -> PlannedQuery:
     """A query that returns counts with discrete Laplace noise."""
-    mechanism = f"{LAPLACE} on {of}" if of else LAPLACE
-    return PlannedQuery(purpose, mechanism, by_depth, per_row=per_row)
+    answer = counted(of, per_row)
+    return PlannedQuery(purpose, answer.mechanism, by_depth, per_row=answer.per_row)
 
 
 @dataclass(frozen=True)

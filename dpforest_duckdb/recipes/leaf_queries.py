@@ -12,7 +12,7 @@ import numpy as np
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.privacy.bits import Bits
 from dpforest_duckdb.privacy.noise import CountNoise, laplace_deviation, noise_scale
-from dpforest_duckdb.privacy.plan import LAPLACE
+from dpforest_duckdb.privacy.plan import LAPLACE, Answer, drawn
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP, Exponents, exponents
 
 
@@ -21,10 +21,10 @@ class LeafRelease:
     """How leaves' private `counts[leaf, class]` are released for ε (nano) and k rows per unit.
 
     `ask` gives an array of the same shape: noisy counts, or a single 1 per leaf if `gives` is
-    "label". `mechanism` names it in the plan.
+    "label". `answer` is what the plan says of it.
     """
 
-    mechanism: str
+    answer: Answer
     ask: Callable[[Integers, int, int, CountNoise, Bits], Integers]
     gives: Literal["counts", "label"] = "counts"
 
@@ -71,9 +71,11 @@ def _one_hot(label: Integers, classes: int) -> Integers:
 
 
 LEAF_COUNTS = LeafRelease(LAPLACE, _counts)
-LABEL = LeafRelease(PERMUTE_AND_FLIP.on("class counts"), _label, "label")
+LABEL = LeafRelease(drawn(PERMUTE_AND_FLIP, "class counts"), _label, "label")
 SMOOTH_FLAWS = (
     "The exponential mechanism is not private with smooth sensitivity.",
     "If two classes are nearly equally frequent, one row changes the scale of the noise itself.",
 )
-SMOOTH_LABEL = LeafRelease("exponential mechanism, smooth sensitivity", _smooth_label, "label")
+SMOOTH_LABEL = LeafRelease(
+    Answer(f"{EXPONENTIAL.name}, smooth sensitivity"), _smooth_label, "label"
+)

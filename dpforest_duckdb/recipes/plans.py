@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 from dpforest_duckdb.learners.private_bins import to_be_cut
 from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP, Measure
-from dpforest_duckdb.privacy.plan import LAPLACE, Plan, PlannedQuery, counting, share
-from dpforest_duckdb.privacy.selection import EXPONENTIAL
+from dpforest_duckdb.privacy.plan import (
+    LAPLACE,
+    Answer,
+    Plan,
+    PlannedQuery,
+    counted,
+    counting,
+    drawn,
+    share,
+)
+from dpforest_duckdb.privacy.selection import EXPONENTIAL, Mechanism
 from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.request import Request
 
@@ -21,7 +29,7 @@ PlanRule = Callable[[Request], Plan]
 
 def spread(
     request: Request,
-    queries: Mapping[Purpose, tuple[str, Weights]],
+    queries: Mapping[Purpose, tuple[Answer, Weights]],
     *,
     disjoint: bool = False,
     whole: int | Fraction | None = None,
@@ -29,34 +37,28 @@ def spread(
 ) -> Plan:
     """A plan that gives each query at each depth its weight's part of a tree's budget.
 
-    `queries[purpose]` is its mechanism, which is LAPLACE if it returns counts, and its weights by
-    depth. A tree has B if trees hold disjoint rows, else B/τ. `whole` is the sum of the weights by
-    default; another number is for published forms that charge less, or more, than they spend.
-    `rows` is the part of B that first goes to a noisy number of rows.
+    `queries[purpose]` is what answers it, and its weights by depth. A tree has B if trees hold
+    disjoint rows, else B/τ. `whole` is the sum of the weights by default; another number is for
+    published forms that charge less, or more, than they spend. `rows` is the part of B that first
+    goes to a noisy number of rows.
     """
     first = int(request.epsilon * rows)
     times = 1 if disjoint else request.trees
     tree = (request.epsilon - first) // times
     total = whole or sum(sum(weights) for _, weights in queries.values())
     planned = [counting(Purpose.ROWS, (first,))] if first else []
-    for purpose, (mechanism, weights) in queries.items():
+    for purpose, (answer, weights) in queries.items():
         parts = tuple(int(Fraction(tree * weight) / total) for weight in weights)
-        query = PlannedQuery(purpose, mechanism, parts, times, per_row=int(mechanism == LAPLACE))
+        query = PlannedQuery(purpose, answer.mechanism, parts, times, per_row=answer.per_row)
         planned.append(query)
     return Plan(tuple(query for query in planned if query.by_depth))
 
 
-def counting_twice(plan: Plan, request: Request) -> Plan:
-    """The plan, where the counts that splits are chosen by have each row twice for each attribute:
-    by its value, and by its value and class.
+def counted_twice(of: str, request: Request) -> Answer:
+    """Counts that have each row twice for each attribute: by its value, and by its value and
+    class.
     """
-    twice = 2 * len(request.domain.attributes)
-    return Plan(
-        tuple(
-            replace(query, per_row=twice) if query.purpose == Purpose.SPLIT else query
-            for query in plan.queries
-        )
-    )
+    return counted(of, per_row=2 * len(request.domain.attributes))
 
 
 def medians(
@@ -75,37 +77,40 @@ def medians(
     return (PlannedQuery(Purpose.BINS, EXPONENTIAL.on("balance"), costs, cut, measure),), rest
 
 
-def leaves_only(leaf: str, *, disjoint: bool = False, rows: int | Fraction = 0) -> PlanRule:
+def leaves_only(leaf: Answer, *, disjoint: bool = False, rows: int | Fraction = 0) -> PlanRule:
     """All of a tree's budget for its leaves."""
-    return lambda request: spread(
-        request, {Purpose.LEAF: (leaf, (1,))}, disjoint=disjoint, rows=rows
-    )
+    queries = {Purpose.LEAF: (leaf, (1,))}
+    return lambda request: spread(request, queries, disjoint=disjoint, rows=rows)
 
 
-def per_node(split: str, leaf: str) -> PlanRule:
-    """Two queries per node with equal budgets: a size and a split; at a leaf, a size and `leaf`."""
+def per_node(split: Answer) -> PlanRule:
+    """Two queries per node with equal budgets: a size and a split; at a leaf, a size and counts."""
     return lambda request: spread(
         request,
         {
             Purpose.SIZE: (LAPLACE, (1,) * (request.depth + 1)),
             Purpose.SPLIT: (split, (1,) * request.depth),
-            Purpose.LEAF: (leaf, (1,)),
+            Purpose.LEAF: (LAPLACE, (1,)),
         },
     )
 
 
-def one_per_depth(leaf: str) -> PlanRule:
-    """One query per node with equal budgets: a split, or `leaf` at a leaf."""
-    return lambda request: spread(
-        request,
-        {Purpose.SPLIT: (EXPONENTIAL.name, (1,) * request.depth), Purpose.LEAF: (leaf, (1,))},
-    )
+def one_per_depth(request: Request) -> Plan:
+    """One query per node with equal budgets: a split, or the counts of a leaf."""
+    splits = (drawn(EXPONENTIAL), (1,) * request.depth)
+    return spread(request, {Purpose.SPLIT: splits, Purpose.LEAF: (LAPLACE, (1,))})
 
 
 def half_to_leaves(
-    split: str, leaf: str, *, disjoint: bool = False, rows: int | Fraction = 0
+    mechanism: Mechanism,
+    leaf: Answer,
+    *,
+    by: str = "",
+    disjoint: bool = False,
+    rows: int | Fraction = 0,
 ) -> PlanRule:
-    """Half of the budget for the splits, equally per depth; half for the leaves."""
+    """Half of the budget for the splits, drawn equally per depth; half for the leaves."""
+    split = drawn(mechanism, by)
     return lambda request: spread(
         request,
         {Purpose.SPLIT: (split, (1,) * request.depth), Purpose.LEAF: (leaf, (request.depth,))},
@@ -120,7 +125,7 @@ FULL_MEDIANS = (
 )
 
 
-def half_to_leaves_and_full_medians(leaf: str, number: Callable[[int], int]) -> PlanRule:
+def half_to_leaves_and_full_medians(leaf: Answer, number: Callable[[int], int]) -> PlanRule:
     """ε_s = ε_a = B/(4d) as printed, which spends (K + 1)/2 times the charge, with K medians of m
     per node.
 
@@ -130,7 +135,7 @@ def half_to_leaves_and_full_medians(leaf: str, number: Callable[[int], int]) -> 
     def plan(request: Request) -> Plan:
         each, depth = number(len(request.domain.attributes)) + 1, request.depth
         queries = {
-            Purpose.SPLIT: (EXPONENTIAL.name, (each,) * depth),
+            Purpose.SPLIT: (drawn(EXPONENTIAL), (each,) * depth),
             Purpose.LEAF: (leaf, (2 * depth,)),
         }
         return spread(request, queries, disjoint=True, whole=4 * depth)

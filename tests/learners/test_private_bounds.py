@@ -333,7 +333,7 @@ def test_a_recipe_whose_size_stores_no_classes_can_ask_for_narrower_bounds(
 
     def plan(request: Request) -> Plan:
         rest = replace(request, epsilon=left(request, PURE_DP))
-        own = half_to_leaves(PERMUTE_AND_FLIP.on("Gini"), LAPLACE)(rest)
+        own = half_to_leaves(PERMUTE_AND_FLIP, LAPLACE, by="Gini")(rest)
         return Plan((*preliminary_queries(request), *own.queries))
 
     size = GREEDY_TREE.adaptation.size

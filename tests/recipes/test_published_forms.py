@@ -73,7 +73,7 @@ def test_what_a_tree_sees_how_many_children_a_split_has_and_when_a_node_ends() -
         assert (form.leaf, recipe.leaf) == LEAVES.get(name, (LEAF_COUNTS, LEAF_COUNTS)), name
         for each in (form, recipe):
             query = each.whole_plan(each.request(four_attributes(), NANO)).query("leaf")
-            assert query is None or query.mechanism == each.leaf.mechanism, name
+            assert query is None or query.mechanism == each.leaf.answer.mechanism, name
         assert form.ends_early == (name in ENDING | ENDING_IN_BOTH), name
         assert recipe.ends_early == (name in ENDING_IN_BOTH), name
         if name != "dpdf":

@@ -43,7 +43,7 @@ def vote(tree: Tree, request: Request, plan: Plan) -> Tree:
 def plan(request: Request) -> Plan:
     """A noisy number of rows; of the rest, half for splits, equally per depth, half for leaves."""
     rows = rows_share(request)
-    return half_to_leaves(PERMUTE_AND_FLIP.on("Gini"), LAPLACE, rows=rows)(request)
+    return half_to_leaves(PERMUTE_AND_FLIP, LAPLACE, by="Gini", rows=rows)(request)
 
 
 GREEDY_TREE = own_recipe(

@@ -24,7 +24,7 @@ from dpforest_duckdb.tree import Tree
 
 def plan(request: Request) -> Plan:
     """The tables of all attributes, with all that is left of ε after the preliminary queries."""
-    tables = PlannedQuery(Purpose.TABLES, "joint noise", (left(request, PURE_DP),))
+    tables = PlannedQuery(Purpose.TABLES, PURE_DP.blocks, (left(request, PURE_DP),))
     return Plan((*preliminary_queries(request), tables))
 
 

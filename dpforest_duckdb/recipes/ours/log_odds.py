@@ -77,7 +77,7 @@ def tables_query(cost: int, trees: int, *, every: bool) -> PlannedQuery:
 
     Few drawn attributes divide the cost, in nano-ε, by rank; others bring equal parts of it.
     """
-    how = "joint noise in groups"
+    how = f"{PURE_DP.blocks} in groups"
     if every or trees > RANKED:
         return PlannedQuery(Purpose.TABLES, how, (cost // trees,), trees)
     return PlannedQuery(Purpose.TABLES, how, share(cost, [FADING**rank for rank in range(trees)]))

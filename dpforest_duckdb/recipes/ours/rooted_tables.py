@@ -92,7 +92,7 @@ def plan(request: Request) -> Plan:
         (
             *preliminary_queries(request),
             *((draws,) if drawn else ()),
-            PlannedQuery(Purpose.TABLES, "joint noise", (tables,)),
+            PlannedQuery(Purpose.TABLES, PURE_DP.blocks, (tables,)),
             PlannedQuery(Purpose.MIXTURE, PERMUTE_AND_FLIP.on("points"), (model,)),
         )
     )

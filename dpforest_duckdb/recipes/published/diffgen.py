@@ -18,7 +18,7 @@ from __future__ import annotations
 from dpforest_duckdb.learners.specialisation import specialised
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_counts
-from dpforest_duckdb.privacy.plan import LAPLACE, Plan
+from dpforest_duckdb.privacy.plan import LAPLACE, Plan, drawn
 from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
@@ -41,7 +41,7 @@ def plan(request: Request) -> Plan:
     splits = [2 if numeric else 1] * request.depth
     splits[0] += numeric
     queries = {
-        Purpose.SPLIT: (EXPONENTIAL.name, splits),
+        Purpose.SPLIT: (drawn(EXPONENTIAL), splits),
         Purpose.LEAF: (LAPLACE, (sum(splits),)),
     }
     return spread(request, queries)

@@ -18,7 +18,7 @@ from dpforest_duckdb.postprocess.pipeline import alone, each, with_cells
 from dpforest_duckdb.postprocess.pruning import prune_by_error
 from dpforest_duckdb.postprocess.shrinkage import sum_upward
 from dpforest_duckdb.postprocess.voting import vote_by_counts
-from dpforest_duckdb.privacy.plan import LAPLACE, Plan
+from dpforest_duckdb.privacy.plan import LAPLACE, Plan, drawn
 from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
@@ -45,7 +45,7 @@ def plan(request: Request) -> Plan:
     d, k = request.depth, sum(a.kind == "numeric" for a in request.domain.attributes)
     queries = {
         Purpose.SIZE: (LAPLACE, (1,) * (d + 1)),
-        Purpose.SPLIT: (EXPONENTIAL.name, (k + 1,) * d),
+        Purpose.SPLIT: (drawn(EXPONENTIAL), (k + 1,) * d),
         Purpose.LEAF: (LAPLACE, (1,)),
     }
     return spread(request, queries)

@@ -16,7 +16,7 @@ from dpforest_duckdb.postprocess.pipeline import alone, each, with_cells
 from dpforest_duckdb.postprocess.pruning import prune_by_error
 from dpforest_duckdb.postprocess.shrinkage import sum_upward
 from dpforest_duckdb.postprocess.voting import vote_by_counts
-from dpforest_duckdb.privacy.plan import LAPLACE
+from dpforest_duckdb.privacy.plan import drawn
 from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import per_node
@@ -131,7 +131,7 @@ _PUBLISHED = Recipe(
     trees=1,
     depth=5,
     depth_of_root=1,
-    plan=per_node(EXPONENTIAL.name, LAPLACE),
+    plan=per_node(drawn(EXPONENTIAL)),
     stop=children_within_noise,
     finish=each(with_cells(sum_upward), with_cells(prune_by_error), alone(vote_by_counts)),
     variants={name: {"choose": choose(with_factor_2(u))} for name, u in UTILITIES.items()},

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
-from dpforest_duckdb.privacy.plan import LAPLACE
+from dpforest_duckdb.privacy.plan import drawn
 from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.recipes.conformance import Line
 from dpforest_duckdb.recipes.plans import one_per_depth, per_node
@@ -136,7 +136,7 @@ _PUBLISHED = Recipe(
     ends_early=True,
     trees=25,
     depth=5,
-    plan=per_node(EXPONENTIAL.name, LAPLACE),
+    plan=per_node(drawn(EXPONENTIAL)),
     finish=each(alone(vote_by_majority)),
     flaws=(BOOTSTRAP, "Whether the rows of a node are of one class is read from the true rows."),
     variants={
@@ -151,7 +151,7 @@ DIFFPRFS = repaired(
     "Every tree sees all rows once, no node ends by its class, and no size is asked for. Splits "
     "are drawn by the max operator, which is monotone, so that the factor 2 is left out.",
     rows="all",
-    plan=one_per_depth(LAPLACE),
+    plan=one_per_depth,
     choose=choose(MAX_COUNT),
     ends_early=False,
     variants={"ig": {"choose": choose(INFORMATION_GAIN)}, "max": {"choose": choose(MAX_COUNT)}},

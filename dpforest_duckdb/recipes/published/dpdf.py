@@ -13,7 +13,7 @@ from __future__ import annotations
 from dpforest_duckdb.postprocess.pipeline import alone, each, with_cells
 from dpforest_duckdb.postprocess.pruning import prune_by_gini
 from dpforest_duckdb.postprocess.voting import vote_by_confidence
-from dpforest_duckdb.privacy.plan import LAPLACE, Plan
+from dpforest_duckdb.privacy.plan import LAPLACE, Plan, drawn
 from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
@@ -29,7 +29,7 @@ from dpforest_duckdb.splits.utilities import GINI, published_gini, published_sen
 def plan(request: Request, whole: int | None = None) -> Plan:
     """A histogram at every node and a split at every inner one, at equal costs."""
     histograms = (LAPLACE, (1,) * (request.depth + 1))
-    splits = ("exponential mechanism on Gini", (1,) * request.depth)
+    splits = (drawn(EXPONENTIAL, "Gini"), (1,) * request.depth)
     queries = {Purpose.HISTOGRAM: histograms, Purpose.SPLIT: splits}
     return spread(request, queries, whole=whole)
 

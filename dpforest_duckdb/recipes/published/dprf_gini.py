@@ -17,7 +17,7 @@ from dpforest_duckdb.arrays import Mask
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
 from dpforest_duckdb.privacy.noise import laplace_deviation
-from dpforest_duckdb.privacy.plan import LAPLACE
+from dpforest_duckdb.privacy.plan import drawn
 from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
@@ -114,7 +114,7 @@ _PUBLISHED = Recipe(
     choose=among(by_best_points(with_factor_2(GINI))),
     trees=20,
     depth=5,
-    plan=per_node(EXPONENTIAL.name, LAPLACE),
+    plan=per_node(drawn(EXPONENTIAL)),
     stop=within_noise,
     finish=each(alone(vote_by_majority)),
     flaws=(BOOTSTRAP, "The best point of each attribute is read off the true counts, unpaid."),

@@ -101,7 +101,7 @@ _PUBLISHED = Recipe(
     choose=among(by_points(F_MAX, F_MAX)),
     trees=50,
     depth=5,
-    plan=half_to_leaves("exponential mechanism on F_Max", LAPLACE),
+    plan=half_to_leaves(EXPONENTIAL, LAPLACE, by="F_Max"),
     finish=each(alone(vote_by_majority)),
     flaws=(BOOTSTRAP, LOSS),
     lines=LINES,

@@ -18,7 +18,7 @@ from fractions import Fraction
 
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
-from dpforest_duckdb.privacy.plan import LAPLACE, Plan
+from dpforest_duckdb.privacy.plan import LAPLACE, Plan, drawn
 from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP
 from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
@@ -39,7 +39,7 @@ def plan(request: Request) -> Plan:
     """ε1 in equal parts; a leaf of layer i = 1 … d has ε2 (1 − ∛2) ∛2^(i+1) / (1 − ∛2^d)."""
     d, total = request.depth, sum(cube_roots(request.depth))
     layers = tuple(part / total for part in cube_roots(d, first=2))
-    splits = (EXPONENTIAL.name, (Fraction(1, d),) * d)
+    splits = (drawn(EXPONENTIAL), (Fraction(1, d),) * d)
     queries = {Purpose.SPLIT: splits, Purpose.LEAF_OF_A_LAYER: (LAPLACE, layers)}
     return spread(request, queries, disjoint=True, whole=2)
 
@@ -51,11 +51,11 @@ def paid_plan(request: Request) -> Plan:
     """Splits and leaves get half each of B without SHARE, the rounds and the last draw of SHARE."""
     d, rounds = request.depth, request.trees - 1
     rest = 1 - SHARE if rounds else Fraction(1)
-    splits, leaves = (EXPONENTIAL.name, (rest / 2 / d,) * d), (LAPLACE, (rest / 2,))
+    splits, leaves = (drawn(EXPONENTIAL), (rest / 2 / d,) * d), (LAPLACE, (rest / 2,))
     queries = {Purpose.SPLIT: splits, Purpose.LEAF: leaves}
     if rounds:
         draws = (SHARE / 2 / rounds,) * rounds
-        queries[Purpose.AGGREGATION] = (PERMUTE_AND_FLIP.on("errors"), (*draws, SHARE / 2))
+        queries[Purpose.AGGREGATION] = (drawn(PERMUTE_AND_FLIP, "errors"), (*draws, SHARE / 2))
     return spread(request, queries, disjoint=True)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
-from dpforest_duckdb.privacy.plan import LAPLACE, Plan
+from dpforest_duckdb.privacy.plan import LAPLACE, Plan, drawn
 from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
@@ -114,7 +114,7 @@ def plan(request: Request, *, sparing: bool = False) -> Plan:
     weights = harmonic(request.depth + 1)
     queries = {
         Purpose.HISTOGRAM: (LAPLACE, weights),
-        Purpose.SPLIT: (EXPONENTIAL.name, weights[:-1]),
+        Purpose.SPLIT: (drawn(EXPONENTIAL), weights[:-1]),
     }
     return spread(request, queries, whole=2 * request.depth + 1 if sparing else None)
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_counts
-from dpforest_duckdb.privacy.plan import LAPLACE, Plan
+from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
-from dpforest_duckdb.recipes.plans import counting_twice, per_node
+from dpforest_duckdb.recipes.plans import counted_twice, per_node
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.recipes.stopping import children_within_noise
 from dpforest_duckdb.request import Request
@@ -77,8 +77,7 @@ LINES = (
 
 def plan(request: Request) -> Plan:
     """Equal parts for a node's size, its split, and in the end its class counts."""
-    parts = per_node("discrete Laplace on the attributes left", LAPLACE)(request)
-    return counting_twice(parts, request)
+    return per_node(counted_twice("the attributes left", request))(request)
 
 
 PINQ_ID3 = Recipe(

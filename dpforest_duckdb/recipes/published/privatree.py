@@ -21,7 +21,7 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_label
 from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.privacy.plan import LAPLACE, Plan
+from dpforest_duckdb.privacy.plan import Plan, counted, drawn
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
@@ -56,7 +56,7 @@ def leaf_share(request: Request, spent: Fraction = Fraction(0)) -> Fraction:
 def plan(request: Request) -> Plan:
     """The rest of B goes to the splits, in equal parts to every depth."""
     leaf, d = leaf_share(request, ROWS_SHARE), request.depth
-    splits, ends = (PERMUTE_AND_FLIP.on("Gini"), ((1 - leaf) / d,) * d), (LABEL.mechanism, (leaf,))
+    splits, ends = (drawn(PERMUTE_AND_FLIP, "Gini"), ((1 - leaf) / d,) * d), (LABEL.answer, (leaf,))
     return spread(request, {Purpose.SPLIT: splits, Purpose.LEAF: ends}, rows=ROWS_SHARE)
 
 
@@ -68,8 +68,8 @@ def published_plan(request: Request) -> Plan:
     leaf, histograms = leaf_share(request), len(request.domain.attributes)
     rest = 1 - leaf if request.rows else Fraction(1)
     split = (rest * histograms / request.depth,) * request.depth
-    splits, labels = (f"{LAPLACE} on every attribute", split), (LABEL.mechanism, (leaf,))
-    return spread(request, {Purpose.SPLIT: splits, Purpose.LEAF: labels}, whole=1)
+    splits, ends = (counted("every attribute", per_row=0), split), (LABEL.answer, (leaf,))
+    return spread(request, {Purpose.SPLIT: splits, Purpose.LEAF: ends}, whole=1)
 
 
 def adapt(histogram: Integers, request: Request) -> Request:

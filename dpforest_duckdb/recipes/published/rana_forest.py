@@ -20,7 +20,7 @@ from dataclasses import replace
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
-from dpforest_duckdb.privacy.plan import LAPLACE, Plan
+from dpforest_duckdb.privacy.plan import LAPLACE, Answer, Plan
 from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
 from dpforest_duckdb.recipes.plans import spread
@@ -32,7 +32,7 @@ from dpforest_duckdb.splits.choose import Choice, among
 
 def plan(request: Request) -> Plan:
     """All of B at the leaves of every tree, and again at the splits of every depth."""
-    splits = ("noisy class means, true gain", (request.trees,) * request.depth)
+    splits = (Answer("noisy class means, true gain"), (request.trees,) * request.depth)
     queries = {Purpose.SPLIT: splits, Purpose.LEAF: (LAPLACE, (request.trees,))}
     return spread(request, queries, whole=1)
 

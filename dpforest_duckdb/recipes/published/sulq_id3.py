@@ -14,7 +14,7 @@ from dpforest_duckdb.postprocess.voting import vote_by_counts
 from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
-from dpforest_duckdb.recipes.plans import counting_twice, spread
+from dpforest_duckdb.recipes.plans import counted_twice, spread
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.published import by_noisy_counts
@@ -66,8 +66,8 @@ LINES = (
 
 def plan(request: Request) -> Plan:
     """All of B for the splits, in equal parts for every depth."""
-    counts = ("discrete Laplace on every attribute", (1,) * request.depth)
-    return counting_twice(spread(request, {Purpose.SPLIT: counts}), request)
+    counts = (counted_twice("every attribute", request), (1,) * request.depth)
+    return spread(request, {Purpose.SPLIT: counts})
 
 
 SULQ_ID3 = Recipe(

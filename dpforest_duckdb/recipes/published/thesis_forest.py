@@ -138,7 +138,7 @@ _PUBLISHED = Recipe(
     bins=POINTS + 1,
     trees=15,
     depth=depth,
-    plan=half_to_leaves_and_full_medians(LABEL.mechanism, math.isqrt),
+    plan=half_to_leaves_and_full_medians(LABEL.answer, math.isqrt),
     leaf=LABEL,
     finish=each(alone(vote_by_label)),
     flaws=(*FULL_MEDIANS, "Nodes end by the true number of their rows and classes."),
@@ -155,6 +155,6 @@ THESIS_FOREST = repaired(
         among(attribute_first(GINI, BALANCE, PERMUTE_AND_FLIP), lambda m: m - 1), POINTS
     ),
     ends_early=False,
-    plan=half_to_leaves(PERMUTE_AND_FLIP.name, LABEL.mechanism, disjoint=True),
+    plan=half_to_leaves(PERMUTE_AND_FLIP, LABEL.answer, disjoint=True),
     variants={"zero-one": {}},  # N MSE of 0 and 1 is Gini too
 )

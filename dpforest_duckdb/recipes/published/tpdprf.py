@@ -23,7 +23,7 @@ from fractions import Fraction
 from dpforest_duckdb.learners.levels import LEVELS
 from dpforest_duckdb.postprocess.pipeline import alone, each
 from dpforest_duckdb.postprocess.voting import vote_by_majority
-from dpforest_duckdb.privacy.plan import LAPLACE, Plan
+from dpforest_duckdb.privacy.plan import LAPLACE, Plan, drawn
 from dpforest_duckdb.privacy.selection import EXPONENTIAL
 from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.conformance import NO_TEXT, Line
@@ -39,7 +39,7 @@ def plan(request: Request) -> Plan:
     """One query a layer: a split at the inner ones, the counts of the leaves at the last."""
     *inner, last = harmonic(request.depth + 1)
     return spread(
-        request, {Purpose.SPLIT: (EXPONENTIAL.name, inner), Purpose.LEAF: (LAPLACE, (last,))}
+        request, {Purpose.SPLIT: (drawn(EXPONENTIAL), inner), Purpose.LEAF: (LAPLACE, (last,))}
     )
 
 
