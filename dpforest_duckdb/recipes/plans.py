@@ -17,7 +17,7 @@ from dpforest_duckdb.privacy.plan import (
     drawn,
     share,
 )
-from dpforest_duckdb.privacy.selection import EXPONENTIAL, Mechanism
+from dpforest_duckdb.privacy.selection import EXPONENTIAL, PERMUTE_AND_FLIP, Mechanism
 from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.request import Request
 
@@ -75,6 +75,11 @@ def medians(
     bins, rest = share(whole, (percent, 100 - percent))
     costs = (bins // cut // turns,) * turns
     return (PlannedQuery(Purpose.BINS, EXPONENTIAL.on("balance"), costs, cut, measure),), rest
+
+
+def mixture_choice(epsilon: int) -> PlannedQuery:
+    """The draw of one of several mixtures of models (`learners.mixtures`), for nano-ε."""
+    return PlannedQuery(Purpose.MIXTURE, PERMUTE_AND_FLIP.on("points"), (epsilon,))
 
 
 def leaves_only(leaf: Answer, *, disjoint: bool = False, rows: int | Fraction = 0) -> PlanRule:

@@ -17,9 +17,9 @@ from dpforest_duckdb.learners.class_means import CLASS_MEANS as LEARNER
 from dpforest_duckdb.postprocess.pipeline import as_grown
 from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP, Measure
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, share
-from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.ours import auto_rules, constants
+from dpforest_duckdb.recipes.plans import mixture_choice
 from dpforest_duckdb.recipes.recipe import Adaptation, recipe_of_tables
 from dpforest_duckdb.recipes.row_count_queries import left, preliminary_queries
 from dpforest_duckdb.request import Request
@@ -97,7 +97,7 @@ def _planned(request: Request, measure: Measure, others: Mapping[Purpose, int | 
 def _query(purpose: Purpose, cost: int, times: int, measure: Measure) -> PlannedQuery:
     """A query of that cost; the choice of a mixture has the ε that costs as much μ²."""
     if purpose == Purpose.MIXTURE:
-        return PlannedQuery(purpose, PERMUTE_AND_FLIP.on("points"), (measure.pure_epsilon(cost),))
+        return mixture_choice(measure.pure_epsilon(cost))
     mechanism = measure.mechanism.on("rows") if purpose == Purpose.WINDOW else measure.blocks
     return PlannedQuery(purpose, mechanism, (cost // times,), times, measure)
 

@@ -30,6 +30,7 @@ from dpforest_duckdb.recipes.ours.auto_rules import (
     tables_wanted,
     with_histogram,
 )
+from dpforest_duckdb.recipes.plans import mixture_choice
 from dpforest_duckdb.recipes.recipe import Adaptation, recipe_of_tables
 from dpforest_duckdb.recipes.row_count_queries import left, preliminary_queries
 from dpforest_duckdb.request import Grown, Request
@@ -52,8 +53,7 @@ def _checks(request: Request, rest: int) -> tuple[PlannedQuery, ...]:
     if sums_are_fitted(request):
         return (counting(Purpose.SCORES, (request.epsilon * constants.CHECK // 100,)),)
     if sums_are_weighed(request):
-        how = PERMUTE_AND_FLIP.on("points")
-        return (PlannedQuery(Purpose.MIXTURE, how, (int(rest * choice_part(request)),)),)
+        return (mixture_choice(int(rest * choice_part(request))),)
     return ()
 
 

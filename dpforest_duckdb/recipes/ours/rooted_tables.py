@@ -23,6 +23,7 @@ from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.ours import constants, joint_tables
 from dpforest_duckdb.recipes.ours.auto_rules import choice_part, models_differ
 from dpforest_duckdb.recipes.ours.joint_rules import releases_all_tables, sums_use_all
+from dpforest_duckdb.recipes.plans import mixture_choice
 from dpforest_duckdb.recipes.recipe import Adaptation, recipe_of_tables
 from dpforest_duckdb.recipes.row_count_queries import left, preliminary_queries
 from dpforest_duckdb.request import Request
@@ -93,7 +94,7 @@ def plan(request: Request) -> Plan:
             *preliminary_queries(request),
             *((draws,) if drawn else ()),
             PlannedQuery(Purpose.TABLES, PURE_DP.blocks, (tables,)),
-            PlannedQuery(Purpose.MIXTURE, PERMUTE_AND_FLIP.on("points"), (model,)),
+            mixture_choice(model),
         )
     )
 

@@ -19,7 +19,7 @@ from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, counting, evenly, s
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.ours import auto_rules, log_odds
-from dpforest_duckdb.recipes.plans import medians
+from dpforest_duckdb.recipes.plans import medians, mixture_choice
 from dpforest_duckdb.recipes.recipe import Adaptation, as_many_as_attributes, own_recipe
 from dpforest_duckdb.recipes.row_count_queries import left, preliminary_queries
 from dpforest_duckdb.request import Request
@@ -66,16 +66,15 @@ def plan(request: Request) -> Plan:
     Costs are in nano-ε; a δ is not used.
     """
     bins, choice, grown, sums = _budgets(request)
+    splits = evenly(grown // 2, request.depth)
     return Plan(
         (
             *preliminary_queries(request),
             *bins,
             *log_odds.drawn_tables(request, sums),
-            PlannedQuery(
-                Purpose.SPLIT, PERMUTE_AND_FLIP.on("Gini"), evenly(grown // 2, request.depth)
-            ),
+            PlannedQuery(Purpose.SPLIT, PERMUTE_AND_FLIP.on("Gini"), splits),
             counting(Purpose.LEAF, (grown // 2,)),
-            PlannedQuery(Purpose.MIXTURE, PERMUTE_AND_FLIP.on("points"), (choice,)),
+            mixture_choice(choice),
         )
     )
 
