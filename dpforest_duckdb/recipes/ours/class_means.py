@@ -8,9 +8,9 @@ of independent noise, at ε up to 1. With a δ and many attributes Gaussian nois
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from itertools import compress
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.learners.class_means import CLASS_MEANS as LEARNER
@@ -36,7 +36,7 @@ def plan(request: Request) -> Plan:
         return pure
     other = _in_measure(request, GAUSSIAN_DP)
     if other.query(Purpose.PRODUCTS):
-        same = _planned(request, PURE_DP, {Purpose.PRODUCTS: PAIRS})
+        same = _planned(request, PURE_DP, Purpose.PRODUCTS, PAIRS)
     elif pure.query(Purpose.PRODUCTS):
         return pure
     else:
@@ -52,10 +52,8 @@ def _noise(plan: Plan, request: Request) -> float:
     """
     if not all(cost for query in plan.queries for cost in query.by_depth):
         return math.inf
-    queries = [
-        query for query in plan.queries if query.purpose in (Purpose.MEANS, Purpose.PRODUCTS)
-    ]
-    return math.prod(LEARNER.deviation(query, request) or 0.0 for query in queries)
+    queries = plan.query(Purpose.MEANS), plan.query(Purpose.PRODUCTS)
+    return math.prod(LEARNER.deviation(query, request) or 0.0 for query in queries if query)
 
 
 def _in_measure(request: Request, measure: Measure) -> Plan:
@@ -63,12 +61,12 @@ def _in_measure(request: Request, measure: Measure) -> Plan:
     a choice of the weight of the sums of log-odds if the rows can tell weights apart.
     """
     if request.rows and _pairs(request) <= MOST_PRODUCTS:
-        whole = _planned(request, measure, {Purpose.PRODUCTS: PAIRS})
+        whole = _planned(request, measure, Purpose.PRODUCTS, PAIRS)
         if auto_rules.noise_of_products(LEARNER, whole, request) <= constants.CLEAN:
             return whole
     rated = auto_rules.few_sums(request) and auto_rules.models_differ(request)
     chosen = 100 * auto_rules.choice_part(request) if rated else 0
-    return _planned(request, measure, {Purpose.SQUARES: SQUARES, Purpose.MIXTURE: chosen})
+    return _planned(request, measure, Purpose.SQUARES, SQUARES, chosen)
 
 
 def _pairs(request: Request) -> int:
@@ -77,29 +75,26 @@ def _pairs(request: Request) -> int:
     return size * (size + 1) // 2
 
 
-def _planned(request: Request, measure: Measure, others: Mapping[Purpose, int | Fraction]) -> Plan:
-    """Queries with the percentages of `others`, which are parts of ε; the means get what these and
-    windows leave.
+def _planned(
+    request: Request, measure: Measure, second: Purpose, percent: int, chosen: int | Fraction = 0
+) -> Plan:
+    """Windows, the `second` moments for that percentage of ε, a choice of the weight for `chosen`
+    percent; the means get what these leave. What gets no part is not queried.
     """
     attributes = request.domain.recut(auto_rules.MOST).attributes
     windows = sum(map(positions.has_window, attributes))
-    percents = {Purpose.WINDOW: WINDOWS if windows else 0, **others}
-    percents[Purpose.MEANS] = 100 - sum(percents.values())
-    parts = [measure.part(percent) for percent in percents.values()]
-    queries = [
-        _query(purpose, cost, windows if purpose == Purpose.WINDOW else 1, measure)
-        for purpose, cost in zip(percents, share(left(request, measure), parts), strict=True)
-        if percents[purpose]
-    ]
-    return Plan((*preliminary_queries(request), *queries))
-
-
-def _query(purpose: Purpose, cost: int, times: int, measure: Measure) -> PlannedQuery:
-    """A query of that cost; the choice of a mixture has the ε that costs as much μ²."""
-    if purpose == Purpose.MIXTURE:
-        return mixture_choice(measure.pure_epsilon(cost))
-    mechanism = measure.mechanism.on("rows") if purpose == Purpose.WINDOW else measure.blocks
-    return PlannedQuery(purpose, mechanism, (cost // times,), times, measure)
+    drawn = WINDOWS if windows else 0
+    percents = (drawn, percent, chosen, 100 - drawn - percent - chosen)
+    parts = [measure.part(each) for each in percents]
+    ranges, moments, choice, means = share(left(request, measure), parts)
+    of_one, by_rows = (ranges // max(windows, 1),), measure.mechanism.on("rows")
+    queries = (
+        PlannedQuery(Purpose.WINDOW, by_rows, of_one, windows, measure),
+        PlannedQuery(second, measure.blocks, (moments,), measure=measure),
+        mixture_choice(measure.pure_epsilon(choice)),
+        PlannedQuery(Purpose.MEANS, measure.blocks, (means,), measure=measure),
+    )
+    return Plan((*preliminary_queries(request), *compress(queries, percents)))
 
 
 def adapt(histogram: Integers, request: Request) -> Request:
