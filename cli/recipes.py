@@ -88,7 +88,7 @@ def _facts(recipe: Recipe, epsilon: int) -> dict[str, Any]:
             "trees": PICKED if picks else _number(recipe.trees),
             "depth": PICKED if picks else _number(recipe.depth),
             "depth_of_root": recipe.depth_of_root,
-            "leaf": "log-odds" if recipe.link == "softmax" else recipe.leaf.gives,
+            "leaf": "log-odds" if recipe.link.log_odds else recipe.leaf.gives,
             "one_tree_per_attribute": recipe.one_tree_per_attribute and not picks,
             "mechanisms": mechanisms,
         },

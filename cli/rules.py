@@ -49,7 +49,7 @@ def rules(
         emit({"private": forest.private, "rules": found})
         return
     keys = ["tree", "node", "rule", "prediction", "counts", "noise", "confidence", "support"]
-    if forest.link == "softmax":  # no leaf predicts alone, so a prediction would mislead
+    if forest.link.log_odds:  # no leaf predicts alone, so a prediction would mislead
         keys = ["tree", "node", "rule", "log_odds", "counts", "noise", "support"]
         found = [{**rule, "log_odds": added(rule["log_odds"])} for rule in found]
     show_table(keys, [[rule[key] for key in keys] for rule in found], title="rule", between="AND")
@@ -59,7 +59,7 @@ def rules(
         f"Counts are in the order of the classes {', '.join(classes)}; noise is the "
         "standard deviation of the noise in each count."
     )
-    if forest.link == "softmax":
+    if forest.link.log_odds:
         whose = f"of {classes[1]}" if len(classes) == 2 else "of all classes in that order"
         say(
             f"Log-odds are what a leaf adds to those {whose}: the prediction follows from the sum "

@@ -99,7 +99,7 @@ def _effect_facts(effect: Effect, name: str) -> dict[str, Any]:
 
 
 def _draw_effects(forest: Forest, found: Sequence[Effect], nothing: str) -> None:
-    from dpforest_duckdb.model.effects import BAND, effect_scale, largest_effect
+    from dpforest_duckdb.model.effects import BAND
 
     if not found:
         _print(nothing)
@@ -109,14 +109,14 @@ def _draw_effects(forest: Forest, found: Sequence[Effect], nothing: str) -> None
     for effect in found:
         described = forest.domain.attributes[effect.attribute]
         _print(f"{one_line(described.name)}  (mean change {effect.importance:.3g})")
-        largest = largest_effect(forest)
+        largest = forest.link.largest_effect
         for line in _effect_lines(effect, described, classes, largest, longest_bar):
             _print(line)
     two = len(classes) == 2
     last = f' of "{one_line(classes[1])}"' if two else " of the class that changes most"
     noisy = any(effect.noise_is_known for effect in found)
     note = f" ± is {BAND:g} standard deviations of the noise." if noisy else ""
-    _print(f"Changes are in {effect_scale(forest)}{last}.{note}")
+    _print(f"Changes are in {forest.link.effect_scale}{last}.{note}")
 
 
 def _effect_lines(
@@ -201,7 +201,7 @@ def _show_tree(forest: Forest, number: int, as_json: bool) -> None:
         node = rule["node"]
         step = rule["rule"].removeprefix(paths[int(parents[node])]) if node else "all rows"
         text = one_line(step)
-        if rule["leaf"] and forest.link == "softmax":  # no leaf predicts alone
+        if rule["leaf"] and forest.link.log_odds:  # no leaf predicts alone
             text += f" → log-odds {added(rule['log_odds'])}"
         elif rule["leaf"]:
             text += f" → {one_line(rule['prediction'])}"

@@ -16,7 +16,6 @@ from dpforest_duckdb.arrays import Floats, Integers, Mask
 
 NodeKind = Literal[0, 1, 2, 3]
 Voting = Literal["sum", "surest"]
-Link = Literal["shares", "softmax"]  # p ∝ votes, or p ∝ e^(votes / SCALE)
 LEAF: NodeKind = 0
 MULTIWAY: NodeKind = 1  # a child per cell of the attribute
 THRESHOLD: NodeKind = 2  # cells up to `cell` go to the first child, the others to the second

@@ -8,6 +8,7 @@ from models import bit_sets
 
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.scoring.links import SHARES
 from dpforest_duckdb.scoring.score_sql import score_sql, share_names
 
 
@@ -26,6 +27,6 @@ def assert_agree(con: duckdb.DuckDBPyConnection, forest: Forest, table: str) -> 
     shares = forest.probabilities(votes)
     shown = share_names(forest, "")
     found = np.array([[row[name] for name in shown] for row in rows])
-    exact = 0 if forest.link == "shares" else 1e-12
+    exact = 0 if forest.link == SHARES else 1e-12
     assert found.shape == shares.shape
     assert (np.abs(found - shares) <= exact).all()

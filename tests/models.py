@@ -11,7 +11,8 @@ import numpy as np
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import VARCHAR
 from dpforest_duckdb.model.forest import Forest
-from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, Guarantee, Link, Tree
+from dpforest_duckdb.scoring.links import SOFTMAX, Link
+from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, Guarantee, Tree
 
 
 def bit_sets() -> AbstractContextManager[object]:
@@ -78,7 +79,7 @@ def two_splits(domain: Domain, seed: int) -> Tree:
 
 
 def forest_of(
-    domain: Domain, *trees: Tree, link: Link = "softmax", private: bool = True, **fields: str
+    domain: Domain, *trees: Tree, link: Link = SOFTMAX, private: bool = True, **fields: str
 ) -> Forest:
     """A forest with a guarantee of ε = 1."""
     reasons = () if private else ("The noise comes from a seed.",)

@@ -38,13 +38,14 @@ from dpforest_duckdb.postprocess.attribute_gains import (
 )
 from dpforest_duckdb.postprocess.newton_steps import StepWidths, steps
 from dpforest_duckdb.postprocess.noisy_shares import counted_shares
-from dpforest_duckdb.postprocess.voting import centred_variance, integer_votes, intercept, of_two
+from dpforest_duckdb.postprocess.voting import integer_votes, intercept, of_two
 from dpforest_duckdb.privacy.bits import Bits
 from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
+from dpforest_duckdb.scoring.links import centred_variance
 from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.choose import weighted_split
 from dpforest_duckdb.tree import MULTIWAY, SCALE, Tree

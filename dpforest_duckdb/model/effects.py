@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpforest_duckdb.arrays import Floats
-from dpforest_duckdb.postprocess.voting import centred_variance
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, Tree, branch_of
 
@@ -29,11 +28,10 @@ CLEAR_RATIO = 10.0  # by how much log-odds vary more than their noise, if a weig
 class Effect:
     """The effect of one attribute, over the cells that its domain describes.
 
-    `values[cell, class]` are log-odds (softmax link), or class probabilities minus those of the
-    mean row (shares link). Log-odds are against the other of two classes, or minus the mean over
-    several. `deviation[cell, class]` is the standard deviation of the noise in them, to first
-    order, with the trees' weights as they are; NaN if the noise is not recorded. `weights[cell]`
-    are the parts of the rows, from noisy counts; equal if none were released.
+    `values[cell, class]` are log-odds, or class probabilities minus those of the mean row (see
+    `Link.effects`). `deviation[cell, class]` is the standard deviation of the noise in them, to
+    first order, with the trees' weights as they are; NaN if the noise is not recorded.
+    `weights[cell]` are the parts of the rows, from noisy counts; equal if none were released.
     """
 
     attribute: int
@@ -65,16 +63,6 @@ def effects(forest: ForestContent) -> list[Effect]:
     return sorted(found, key=lambda effect: -effect.importance)
 
 
-def effect_scale(forest: ForestContent) -> str:
-    """What an effect changes, in words."""
-    return "log-odds" if forest.link == "softmax" else "probability"
-
-
-def largest_effect(forest: ForestContent) -> float:
-    """What no effect can exceed, whatever the noise."""
-    return math.inf if forest.link == "softmax" else 1.0
-
-
 def importances(forest: ForestContent) -> Floats:
     """The importance of each attribute `[attribute]`; they sum to 1 unless all are 0."""
     total = np.zeros(len(forest.domain.attributes))
@@ -95,7 +83,7 @@ def _effect(forest: ForestContent, flows: Sequence[_Flow], attribute: int) -> Ef
         if not (tree.attribute == attribute).any():
             continue  # the same for every value
         reached = flow.reached(attribute, cells)
-        values += reached @ _outputs(forest, tree)
+        values += reached @ forest.link.outputs(tree)
         # the noise of a leaf counts only where rows reach it: it can be unknown elsewhere
         noise = flow.weight**2 * _variances(forest, tree)
         used = (reached > 0).any(axis=0)
@@ -104,15 +92,9 @@ def _effect(forest: ForestContent, flows: Sequence[_Flow], attribute: int) -> Ef
         variance += spread[:, known] @ noise[used][known]
         variance[(spread[:, ~known] > 0).any(axis=1)] = math.nan
         rows += _rows(tree, reached, attribute)
-    if forest.link == "shares":
-        values, variance = values / len(forest.trees), variance / len(forest.trees) ** 2
     weights = np.clip(rows, 0, None)
     weights = weights / weights.sum() if weights.any() else np.full(len(cells), 1 / len(cells))
-    values = values - weights @ values
-    if forest.link == "softmax":
-        against = 2.0 if len(domain.classes) == 2 else 1.0  # the other class has the opposite
-        values = against * (values - values.mean(axis=1, keepdims=True))
-        variance = against**2 * variance
+    values, variance = forest.link.effects(values, variance, weights, len(forest.trees))
     values = np.where(np.abs(values) < ROUNDING, 0.0, values)
     labels = tuple(split_by.label(cell) for cell in cells)
     return Effect(attribute, labels, values, np.sqrt(variance), weights)
@@ -166,36 +148,21 @@ def _branch_weights(tree: Tree, cells: tuple[int, ...]) -> Floats:
     return parts
 
 
-def _outputs(forest: ForestContent, tree: Tree) -> Floats:
-    """What each node adds to the output of each class `[node, class]`: log-odds, or shares."""
-    if forest.link == "softmax":
-        return tree.votes / SCALE
-    total = np.maximum(tree.votes.sum(axis=1, keepdims=True), 1)
-    shares: Floats = tree.votes / total
-    return shares
-
-
 def _variances(forest: ForestContent, tree: Tree) -> Floats:
-    """The variance `[node, class]` of the noise in `_outputs`, by the delta method.
+    """The variance `[node, class]` of the noise in the outputs of a tree.
 
-    With noise of deviation s in counts n_c, the variance of log n_c is s²/n_c², and log-odds are
-    log n_c minus the mean over the classes; the variance of shares is s²/n². Counts below s are
-    replaced by s, so that the band stays finite. Shrinkage, which lowers the noise, is ignored.
-    Boosted trees record the noise in their votes instead; it leaves out how the random order of
-    boosting shares an effect between correlated attributes. NaN without recorded noise.
+    It follows from the noise in the counts. Shrinkage, which lowers the noise, is ignored. Boosted
+    trees record the noise in their votes instead; it leaves out how the random order of boosting
+    shares an effect between correlated attributes. NaN without recorded noise.
     """
-    if tree.vote_noise is not None and forest.link == "softmax":
+    if tree.vote_noise is not None and forest.link.log_odds:
         recorded: Floats = (tree.vote_noise / SCALE) ** 2
         return recorded
     leaf = (tree.kind == LEAF)[:, None]
     if tree.counts is None or tree.noise is None:
         return np.where(leaf, math.nan, 0.0) * np.ones(tree.votes.shape)
     noise = np.where(leaf, tree.noise[:, None], 0.0)
-    if forest.link == "shares":
-        held = np.maximum(tree.counts.sum(axis=1, keepdims=True), np.maximum(noise, 1.0))
-        same: Floats = (noise / held) ** 2 * np.ones(tree.votes.shape)
-        return same
-    return centred_variance((noise / np.maximum(tree.counts, np.maximum(noise, 1.0))) ** 2)
+    return forest.link.variance(tree.counts, noise)
 
 
 def _weights(forest: ForestContent) -> list[float]:
@@ -223,7 +190,7 @@ def _moments(forest: ForestContent, tree: Tree) -> tuple[float, float, int]:
     Both are taken minus their means over the leaves of the same parent: votes may be relative to
     its class shares. The last number is about what noise alone adds to the second sum.
     """
-    if forest.link != "softmax" or tree.vote_noise is not None or tree.noise is None:
+    if not forest.link.log_odds or tree.vote_noise is not None or tree.noise is None:
         return 0.0, 0.0, 0
     assert tree.counts is not None, "noise is that of counts"
     clear = (tree.counts > BAND * tree.noise[:, None]).all(axis=1) & (tree.kind == LEAF)

@@ -23,7 +23,8 @@ from dpforest_duckdb.domain.types import column_type
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.privacy.unit import MAX_ROWS
 from dpforest_duckdb.scoring.content import ForestContent
-from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, Guarantee, Link, Tree, Voting
+from dpforest_duckdb.scoring.links import LINKS, SHARES, Link
+from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, Guarantee, Tree, Voting
 
 SCHEMA = "dpforest/1"
 MAX_BYTES = 64 * 2**20
@@ -47,7 +48,7 @@ def to_json(forest: ForestContent) -> str:
         "voting": forest.voting,
         "limited": forest.limited,
         "guarantee": asdict(forest.guarantee),
-        "link": forest.link,
+        "link": forest.link.name,
         "domain": _domain_json(forest.domain),
         "trees": [_tree_json(tree) for tree in forest.trees],
     }
@@ -240,9 +241,7 @@ def _forest(content: Mapping[str, Any], kind: type[AnyForest]) -> AnyForest:
         noise=_text(claimed["noise"]),
         plan=_texts(claimed["plan"]),
     )
-    link = content.get("link", "shares")
-    if link not in get_args(Link):
-        raise ValueError("unknown link")
+    link = LINKS[content.get("link", SHARES.name)]
     if not content["trees"]:
         raise ValueError("no tree")
     voting = content["voting"]
@@ -287,7 +286,7 @@ def _tree(content: Mapping[str, Any], domain: Domain, link: Link) -> Tree:
         noise=_noise(content.get("noise"), nodes),
         vote_noise=of_leaves("vote_noise").astype(np.float64) if "vote_noise" in content else None,
     )
-    if link == "shares" and (tree.votes[tree.leaves].sum(axis=1) < 1).any():
+    if not link.allows(tree.votes[tree.leaves]):
         raise ValueError("a leaf without votes")
     _check_shape(tree, domain)
     return tree

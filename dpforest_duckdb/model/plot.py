@@ -12,7 +12,7 @@ import numpy as np
 
 from dpforest_duckdb.arguments import refuse_wrong_types
 from dpforest_duckdb.errors import DpforestError, UsageError
-from dpforest_duckdb.model.effects import BAND, Effect, effect_scale, effects
+from dpforest_duckdb.model.effects import BAND, Effect, effects
 from dpforest_duckdb.model.rules import step
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import LEAF
@@ -24,7 +24,7 @@ def plot_importances(forest: ForestContent, ax: Any = None) -> Any:
     found = effects(forest)[::-1]
     names = [forest.domain.attributes[effect.attribute].name for effect in found]
     axes.barh([_plain(name) for name in names], [effect.importance for effect in found])
-    axes.set_xlabel(f"mean change in {effect_scale(forest)}")
+    axes.set_xlabel(f"mean change in {forest.link.effect_scale}")
     return axes
 
 
@@ -49,7 +49,7 @@ def plot_effects(forest: ForestContent, attribute: str | None = None, ax: Any = 
     axes.set_xticks(range(len(effect.labels)), [_plain(label) for label in effect.labels])
     axes.tick_params(axis="x", rotation=60)
     axes.set_title(_plain(name))
-    axes.set_ylabel(f"change in {effect_scale(forest)}")
+    axes.set_ylabel(f"change in {forest.link.effect_scale}")
     axes.legend(title=_plain(forest.domain.target))
     return axes
 

@@ -93,7 +93,7 @@ def _log_odds(forest: ForestContent, tree: Tree, node: int) -> dict[str, Any]:
 
     None if votes are not log-odds.
     """
-    if forest.link == "shares":
+    if not forest.link.log_odds:
         return {}
     if tree.kind[node] != LEAF:
         return {"log_odds": None}

@@ -106,14 +106,6 @@ def integer_votes(log_odds: Floats) -> Integers:
     return votes - (least.min() if two else least)
 
 
-def centred_variance(variance: Floats) -> Floats:
-    """The variance `[node, class]` of scores minus their mean, from that of independent scores."""
-    classes = variance.shape[1]
-    mean = variance.sum(axis=1, keepdims=True) / classes**2
-    centred: Floats = variance * (1 - 2 / classes) + mean
-    return centred
-
-
 def of_two(log_odds: Floats) -> Floats:
     """Log-odds `[leaf]` of the second of two classes, as log-odds of both."""
     return np.stack([-log_odds, log_odds], axis=1) / 2

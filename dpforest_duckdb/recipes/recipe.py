@@ -20,10 +20,11 @@ from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.conformance import Line
 from dpforest_duckdb.recipes.leaf_queries import LEAF_COUNTS, LeafRelease
 from dpforest_duckdb.request import Finish, Learner, Request, Stop
+from dpforest_duckdb.scoring.links import SHARES, SOFTMAX, Link
 from dpforest_duckdb.splits.candidates import SplitType
 from dpforest_duckdb.splits.choose import Chooser
 from dpforest_duckdb.splits.limits import MAX_LEAVES, deepest_complete
-from dpforest_duckdb.tree import Link, Voting
+from dpforest_duckdb.tree import Voting
 
 BOOTSTRAP = "A row drawn several times into a bootstrap sample changes its counts by more than one."
 LOSS = "One noisy count may have a privacy loss of up to e^ε - 1 instead of ε."
@@ -185,7 +186,7 @@ class Recipe:
     adaptation: Adaptation = FIXED
     finish: Finish
     voting: Voting = "sum"
-    link: Link = "shares"
+    link: Link = SHARES
 
     # trees and depth, and what a requested number of them does
     trees: int | Callable[[Domain], int]
@@ -333,7 +334,7 @@ recipe_of_tables = partial(
     split_type="multiway",
     trees=as_many_as_attributes,
     fixed_depth=True,
-    link="softmax",
+    link=SOFTMAX,
 )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpforest_duckdb.model.effects import BAND, Effect, effect_scale, largest_effect
+from dpforest_duckdb.model.effects import BAND, Effect
 from dpforest_duckdb.model.rules import step
 from dpforest_duckdb.report.evaluated import Evaluated
 from dpforest_duckdb.scoring.content import ForestContent
@@ -42,7 +42,7 @@ def importance_chart(forest: ForestContent, found: Sequence[Effect]) -> dict[str
         alt.Chart(alt.InlineData(values=rows))
         .mark_bar()
         .encode(
-            x=alt.X("importance:Q", title=f"mean change in {effect_scale(forest)}"),
+            x=alt.X("importance:Q", title=f"mean change in {forest.link.effect_scale}"),
             y=alt.Y("attribute:N", sort=None, title=None, axis=alt.Axis(labelLimit=260)),
             tooltip=["attribute:N", alt.Tooltip("importance:Q", format=".4g", title="mean change")],
         )
@@ -61,7 +61,7 @@ def effect_chart(forest: ForestContent, effect: Effect) -> dict[str, Any]:
 
     classes = forest.domain.classes
     shown = [1] if len(classes) == 2 else _most_changed(effect)
-    most = largest_effect(forest)
+    most = forest.link.largest_effect
     rows = []
     for number in shown:
         for cell, label in enumerate(effect.labels):
@@ -80,7 +80,7 @@ def effect_chart(forest: ForestContent, effect: Effect) -> dict[str, Any]:
                 }
             )
     # titles must not contain names or labels, because Vega evaluates titles as expressions
-    title = f"change in {effect_scale(forest)}"
+    title = f"change in {forest.link.effect_scale}"
     base = alt.Chart(alt.InlineData(values=rows)).encode(
         x=alt.X("value:N", sort=alt.SortField("order"), title=None, axis=alt.Axis(labelLimit=160)),
         color=alt.Color(

@@ -212,7 +212,7 @@ def _scoring(forest: Forest, found: Sequence[Effect]) -> dict[str, Any]:
     return {
         "asked": [effect.attribute for effect in found],
         "classes": list(forest.domain.classes),
-        "link": forest.link,
+        "link": forest.link.name,
         "voting": forest.voting,
         "attributes": [
             {

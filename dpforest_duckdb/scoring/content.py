@@ -13,7 +13,8 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.tree import LEAF, SCALE, Guarantee, Link, Tree, Voting
+from dpforest_duckdb.scoring.links import SHARES, Link
+from dpforest_duckdb.tree import LEAF, Guarantee, Tree, Voting
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,7 @@ class ForestContent:
     package. `limited` is the number of nodes that stayed leaves because of a size limit.
 
     `voting`: the votes of a class are the sum over all trees ("sum"), or those of the tree that
-    gives it most ("surest"). `link`: probabilities are in proportion to the votes ("shares"), or to
-    e to the power of them, because they are log-odds ("softmax").
+    gives it most ("surest"). `link` says how these votes become probabilities.
     """
 
     name: str
@@ -34,7 +34,7 @@ class ForestContent:
     guarantee: Guarantee
     domain: Domain
     trees: tuple[Tree, ...]
-    link: Link = "shares"
+    link: Link = SHARES
     table: str = ""
     version: str = ""
     voting: Voting = "sum"
@@ -78,9 +78,4 @@ class ForestContent:
 
     def probabilities(self, votes: Integers) -> Floats:
         """Summed votes `[row, class]` as class probabilities of the same shape."""
-        if self.link == "shares":
-            shares: Floats = votes / votes.sum(axis=1, keepdims=True)
-            return shares
-        odds = np.exp((votes - votes.max(axis=1, keepdims=True)) / SCALE)
-        softmax: Floats = odds / odds.sum(axis=1, keepdims=True)
-        return softmax
+        return self.link.probabilities(votes)

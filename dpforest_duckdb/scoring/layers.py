@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.scoring.dialects import Dialect
 from dpforest_duckdb.sql import Sql
+from dpforest_duckdb.tree import Voting
 
 Terms = list[list[Sql]]  # [class][tree] votes, in terms of a row `t` with all helpers
 
@@ -92,3 +93,15 @@ class Kept:
             replace(layer, kept=[*columns, *(c for c in layer.kept if fold(c) not in known)])
             for layer in layers
         ]
+
+
+def combined(dialect: Dialect, terms: Sequence[Sql], voting: Voting) -> Sql:
+    """The sum of trees, or the largest of them, as a balanced expression."""
+    if len(terms) == 1:
+        return terms[0]
+    half = len(terms) // 2
+    left = combined(dialect, terms[:half], voting)
+    right = combined(dialect, terms[half:], voting)
+    if voting == "surest":
+        return dialect.greatest(left, f"\n    {right}")
+    return Sql(f"({left}\n    + {right})")

@@ -10,10 +10,9 @@ import numpy as np
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.dialects import Dialect
 from dpforest_duckdb.scoring.layers import Helper
+from dpforest_duckdb.scoring.links import Layers, RowVotes
 from dpforest_duckdb.sql import Sql
-from dpforest_duckdb.tree import SCALE, Voting
 
-STEEPEST = 700 * SCALE  # log-odds beyond which e^x overflows: an error in some engines
 MANY = 8  # classes; from this number on, terms that all classes share are columns of their own
 
 
@@ -26,7 +25,7 @@ class Outcome:
 
     prediction: Sql
     shares: list[Sql]
-    layers: dict[str, list[Helper]]
+    layers: Layers
 
 
 def outcome(
@@ -38,74 +37,15 @@ def outcome(
 ) -> Outcome:
     """The outcome of votes `[class]`, which sum to `whole` if that is not 0.
 
-    `name` gives the names of columns. With many classes the length of the statement is proportional
-    to their number, not to its square.
+    `name` gives the names of columns.
     """
+    of_row = RowVotes(dialect, forest.domain.classes, votes, whole, reach(forest), name)
+    most = dialect.greatest(*votes)
     if len(votes) < MANY:
-        prediction = _prediction(dialect, forest, votes, dialect.greatest(*votes))
-        return Outcome(prediction, _shares(dialect, forest, votes, whole), {})
-    best = Helper("the most votes of a class", dialect.greatest(*votes), name("best"))
-    most, total = Sql(f"t.{best.column}"), name("total")
-    prediction = _prediction(dialect, forest, votes, most)
-    parts = [dialect.as_double(vote) for vote in votes]
-    layers = {"most": [best]}
-    if forest.link == "shares":
-        value = Sql(str(whole)) if whole else combined(dialect, votes, "sum")
-        layers["most"].append(Helper("the votes of all classes", value, total))
-    else:
-        odds = [
-            Helper(
-                f"odds of {label} against the class with most votes",
-                Sql(_odds(dialect, forest, vote, most)),
-                name(f"odds_{number}"),
-            )
-            for number, (label, vote) in enumerate(zip(forest.domain.classes, votes, strict=True))
-        ]
-        parts = [Sql(f"t.{one.column}") for one in odds]
-        layers["odds"] = odds
-        value = combined(dialect, parts, "sum")
-        layers["sum"] = [Helper("the odds of all classes", value, total)]
-    return Outcome(prediction, [Sql(f"{part} / t.{total}") for part in parts], layers)
-
-
-def combined(dialect: Dialect, terms: Sequence[Sql], voting: Voting) -> Sql:
-    """The sum of trees, or the largest of them, as a balanced expression."""
-    if len(terms) == 1:
-        return terms[0]
-    half = len(terms) // 2
-    left = combined(dialect, terms[:half], voting)
-    right = combined(dialect, terms[half:], voting)
-    if voting == "surest":
-        return dialect.greatest(left, f"\n    {right}")
-    return Sql(f"({left}\n    + {right})")
-
-
-def _shares(dialect: Dialect, forest: ForestContent, votes: Sequence[Sql], whole: int) -> list[Sql]:
-    """The probability of each class: its part of the votes, or their softmax."""
-    if forest.link == "shares":
-        total = whole or f"({' + '.join(votes)})"
-        return [Sql(f"{dialect.as_double(vote)} / {total}") for vote in votes]
-    if len(votes) == 2:
-        second = f"1.0 / (1.0 + {_odds(dialect, forest, *votes)})"
-        return [Sql(f"1.0 - {second}"), Sql(second)]
-    return [
-        Sql(
-            "1.0 / (1.0 + "
-            + " + ".join(
-                _odds(dialect, forest, other, vote) for other in votes if other is not vote
-            )
-            + ")"
-        )
-        for vote in votes
-    ]
-
-
-def _odds(dialect: Dialect, forest: ForestContent, other: Sql, vote: Sql) -> str:
-    """The odds of the class of `other` against the class of `vote`."""
-    more = f"({other} - {vote})"
-    if 2 * reach(forest) > STEEPEST:
-        more = dialect.clamped(more, STEEPEST)
-    return dialect.call("exp", f"{dialect.as_double(more)} / {SCALE}")
+        return Outcome(_prediction(dialect, forest, votes, most), forest.link.shares(of_row), {})
+    best = Helper("the most votes of a class", most, name("best"))
+    prediction = _prediction(dialect, forest, votes, Sql(f"t.{best.column}"))
+    return Outcome(prediction, *forest.link.layered_shares(of_row, best))
 
 
 def reach(forest: ForestContent) -> int:

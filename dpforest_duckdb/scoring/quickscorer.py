@@ -32,8 +32,7 @@ from dpforest_duckdb.arrays import Integers, Mask
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.scoring.codes import DuckDBCodes
 from dpforest_duckdb.scoring.content import ForestContent
-from dpforest_duckdb.scoring.layers import ConstantTable, Helper, Layer, Terms
-from dpforest_duckdb.scoring.outcome import combined
+from dpforest_duckdb.scoring.layers import ConstantTable, Helper, Layer, Terms, combined
 from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.tree import LEAF, Tree, Voting, branch_of
 

@@ -27,8 +27,8 @@ from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.dialects import Dialect
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.scoring.inputs import Inputs
-from dpforest_duckdb.scoring.layers import FreeNames, Helper, Kept, Layer
-from dpforest_duckdb.scoring.outcome import combined, outcome, reach
+from dpforest_duckdb.scoring.layers import FreeNames, Helper, Kept, Layer, combined
+from dpforest_duckdb.scoring.outcome import outcome, reach
 from dpforest_duckdb.scoring.quickscorer import bit_sets_pay, fast_layers
 from dpforest_duckdb.sql import Column, Sql, render
 

@@ -27,6 +27,7 @@ from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import find
+from dpforest_duckdb.scoring.links import SOFTMAX
 from dpforest_duckdb.scoring.score_sql import score_sql, share_names
 from dpforest_duckdb.splits.choose import draw_best
 from dpforest_duckdb.splits.positions import REACH, positions, window_utilities, windows
@@ -151,7 +152,7 @@ def test_every_table_gets_a_forest_that_scores_in_sql_as_in_memory(
     con.execute(f"INSERT INTO t SELECT {values}, 'c' || ({label}) FROM range({rows}) AS r(i)")
     domain = numbers(classes)
     forest = fit(con, "t", domain=domain, recipe="class-means", epsilon=1)
-    assert forest.link == "softmax"
+    assert forest.link == SOFTMAX
     assert len(forest.trees) == 5
     for tree in forest.trees:
         assert (abs(tree.votes) < 10**9).all()

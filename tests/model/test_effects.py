@@ -17,7 +17,8 @@ from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 from dpforest_duckdb.errors import UsageError
 from dpforest_duckdb.model.effects import effects, importances
 from dpforest_duckdb.model.forest import Forest
-from dpforest_duckdb.postprocess.voting import centred_variance, integer_votes, of_two
+from dpforest_duckdb.postprocess.voting import integer_votes, of_two
+from dpforest_duckdb.scoring.links import SHARES, centred_variance
 from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree
 
 DOMAIN = two_attributes()
@@ -45,7 +46,7 @@ def deep(counts: bool) -> Forest:
         votes=votes,
         noise=np.full(8, 1.0) if counts else None,
     )
-    return forest_of(DOMAIN, tree, link="shares")
+    return forest_of(DOMAIN, tree, link=SHARES)
 
 
 def test_the_effects_of_a_sum_are_what_its_values_add() -> None:
@@ -137,7 +138,7 @@ def test_trees_that_vote_by_shares_have_a_band_of_their_mean(trees: int) -> None
     """Each share has noise of deviation s/n, of its own in each tree."""
     table = [[100, 50], [3, 197], [80, 20], [1, 1]]
     tree = one_split(DOMAIN, 0, table, table, noise=10.0)
-    (effect,) = effects(forest_of(DOMAIN, *[tree] * trees, link="shares"))
+    (effect,) = effects(forest_of(DOMAIN, *[tree] * trees, link=SHARES))
     expected = np.array([10 / 150, 10 / 200, 10 / 100]) / np.sqrt(trees)
     assert effect.deviation[:3, 1] == pytest.approx(expected)
 
@@ -202,7 +203,7 @@ def test_show_prints_no_noise_that_a_model_does_not_record(saved: Path) -> None:
 
 def test_the_noise_of_a_probability_is_at_most_1(tmp_path: Path) -> None:
     tree = one_split(DOMAIN, 0, np.array([[1, 0], [0, 1]] * 2), [[1, 1]] * 4, noise=9.0)
-    forest_of(DOMAIN, tree, link="shares").save(tmp_path / "made.json")
+    forest_of(DOMAIN, tree, link=SHARES).save(tmp_path / "made.json")
     assert "±1.000" in dpforest("show", "--model", tmp_path / "made.json").text
 
 
@@ -257,7 +258,7 @@ def test_show_draws_a_tree(saved: Path) -> None:
 def test_in_a_pipe_each_node_of_a_tree_has_one_line(tmp_path: Path) -> None:
     domain = two_attributes(labels=("no " * 30, "yes " * 30))
     tree = one_split(domain, 0, [[1, 2]] * 4, [[1_000_000, 2]] * 4)
-    forest_of(domain, tree, link="shares").save(tmp_path / "made.json")
+    forest_of(domain, tree, link=SHARES).save(tmp_path / "made.json")
     lines = dpforest("show", "--model", tmp_path / "made.json", "--tree", 0).text.splitlines()
     assert len(lines) == 5
     assert all(line == line.rstrip() for line in lines)

@@ -23,6 +23,7 @@ from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest, load_forest
 from dpforest_duckdb.model.json_format import fingerprint
 from dpforest_duckdb.model.rules import condition
+from dpforest_duckdb.scoring.links import SHARES
 from dpforest_duckdb.training.evaluate import evaluate
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.train import train, train_many
@@ -174,7 +175,7 @@ def test_a_cut_beyond_the_last_value_is_refused(kind: int, last: int) -> None:
         counts=None,
         votes=np.array([[0, 0], [1, 2], [2, 1]]),
     )
-    content = json.loads(forest_of(public, stump, link="shares").to_json())
+    content = json.loads(forest_of(public, stump, link=SHARES).to_json())
     assert len(Forest.from_json(json.dumps(content)).rules()) == 3
     content["trees"][0]["cell"][0] = last + 1
     with pytest.raises(DpforestError, match="damaged"):

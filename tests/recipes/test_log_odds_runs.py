@@ -28,6 +28,7 @@ from dpforest_duckdb.recipes.ours.auto_rules import FEWEST, MOST
 from dpforest_duckdb.recipes.ours.constants import CAUTION
 from dpforest_duckdb.recipes.ours.log_odds import adapt
 from dpforest_duckdb.request import Request
+from dpforest_duckdb.scoring.links import SOFTMAX
 from dpforest_duckdb.tree import SCALE
 
 
@@ -112,7 +113,7 @@ def test_the_default_learns_interactions_of_attributes(
     con.execute(f"INSERT INTO t SELECT {witness}, k FROM (SELECT random() < 0.5 AS k "
                 "FROM range(20_000))")  # fmt: skip
     forest = fit(con, "t", target="k", seed=2)  # one seed in a hundred misses the bound below
-    assert forest.link == "softmax"
+    assert forest.link == SOFTMAX
     right = forest.predict(con, "t").aggregate("avg(CAST(prediction = k AS INTEGER))").fetchall()
     assert right[0][0] > 0.74
     sure = forest.predict(con, "t").filter("a AND b AND c AND d").aggregate("max(p_true)")

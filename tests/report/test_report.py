@@ -31,6 +31,7 @@ from dpforest_duckdb.privacy.wording import wording
 from dpforest_duckdb.recipes import RECIPES, adaptation
 from dpforest_duckdb.report.evaluated import Evaluated, load_evaluation
 from dpforest_duckdb.report.page import Spent, report_html
+from dpforest_duckdb.scoring.links import SHARES
 
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
@@ -171,7 +172,7 @@ def test_many_classes_and_attributes_and_a_single_leaf_have_a_page(classes: int)
     labels = tuple(f"class {number}" for number in range(classes))
     domain = two_attributes(labels=labels)
     votes = [[1 + number + cell for number in range(classes)] for cell in range(4)]
-    forest = forest_of(domain, one_split(domain, 0, votes), link="shares")
+    forest = forest_of(domain, one_split(domain, 0, votes), link=SHARES)
     page = report_html(forest)
     assert labels[-1] in page
     rows = [r for rows in payload(page)["effects"][0]["chart"]["datasets"].values() for r in rows]

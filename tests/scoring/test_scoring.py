@@ -24,11 +24,12 @@ from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.scoring.dialects import Form, dialect
+from dpforest_duckdb.scoring.links import SHARES, SOFTMAX, Link
 from dpforest_duckdb.scoring.publish import publish_sql
 from dpforest_duckdb.scoring.score_sql import score_sql, share_names
 from dpforest_duckdb.sql import Sql, comment, join
 from dpforest_duckdb.training.prepare import prepare
-from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, THRESHOLD, Guarantee, Link, Tree, Voting
+from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, THRESHOLD, Guarantee, Tree, Voting
 
 TABLES = [
     "adult_train",
@@ -341,7 +342,7 @@ def test_a_macro_scores_text_and_enum_columns_alike(
         assert [row[1] for row in scored] == ["no", "yes", "yes", "no"]
 
 
-@pytest.mark.parametrize("link", ["shares", "softmax"])
+@pytest.mark.parametrize("link", [SHARES, SOFTMAX], ids=str)
 def test_sql_grows_with_the_number_of_classes_and_not_with_its_square(
     con: duckdb.DuckDBPyConnection, link: Link
 ) -> None:
@@ -359,12 +360,12 @@ def test_sql_grows_with_the_number_of_classes_and_not_with_its_square(
     assert np.abs(np.array(row[3:]) - forest.probabilities(votes)[0]).max() < 1e-12
 
 
-@pytest.mark.parametrize("link", ["shares", "softmax"])
+@pytest.mark.parametrize("link", [SHARES, SOFTMAX], ids=str)
 def test_votes_of_all_classes_may_sum_to_more_than_32_bits(
     con: duckdb.DuckDBPyConnection, link: Link
 ) -> None:
     domain = two_attributes()
-    most = -1_500_000_000 if link == "softmax" else 1_500_000_000
+    most = -1_500_000_000 if link.log_odds else 1_500_000_000
     forest = forest_of(
         domain, one_split(domain, 0, [[1_500_000_000, most - 1], [3, 4], [5, 6], [7, 8]]), link=link
     )

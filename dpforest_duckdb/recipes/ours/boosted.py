@@ -34,6 +34,7 @@ from dpforest_duckdb.recipes.plans import medians
 from dpforest_duckdb.recipes.recipe import Adaptation, own_recipe
 from dpforest_duckdb.recipes.row_count_queries import left, preliminary_queries
 from dpforest_duckdb.request import Request
+from dpforest_duckdb.scoring.links import SOFTMAX
 
 MOST_PAIRED = 40  # numeric and ordered attributes: class means of more were not measured
 MOST_SPLITS = 8  # on a path of random trees
@@ -147,5 +148,5 @@ BOOSTED = own_recipe(
     adaptation=Adaptation(adapt, private_bounds=True, all_in_mu=True, cuts_at_medians=True),
     finish=as_grown,
     limited_trees="random trees",
-    link="softmax",
+    link=SOFTMAX,
 )

@@ -23,6 +23,7 @@ from dpforest_duckdb.recipes.plans import medians, mixture_choice
 from dpforest_duckdb.recipes.recipe import Adaptation, as_many_as_attributes, own_recipe
 from dpforest_duckdb.recipes.row_count_queries import left, preliminary_queries
 from dpforest_duckdb.request import Request
+from dpforest_duckdb.scoring.links import SOFTMAX
 from dpforest_duckdb.splits.choose import by_utility
 from dpforest_duckdb.splits.utilities import GINI
 
@@ -110,5 +111,5 @@ TREE_BESIDE_SUMS = own_recipe(
     adaptation=Adaptation(adapt, private_bounds=True, cuts_at_medians=True),
     finish=as_grown,
     limited_trees="trees of one split",
-    link="softmax",
+    link=SOFTMAX,
 )

@@ -35,6 +35,7 @@ from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.scoring.dialects import dialect
+from dpforest_duckdb.scoring.links import SHARES, SOFTMAX
 from dpforest_duckdb.scoring.publish import publish_sql
 from dpforest_duckdb.scoring.score_sql import Scored, score_sql
 from dpforest_duckdb.training.prepare import prepare
@@ -191,7 +192,7 @@ def made_case(name: str, folder: Path) -> Case:
         Guarantee("1"),
         domain,
         trees,
-        link="softmax" if "log-odds" in name or name == "steep" else "shares",
+        link=SOFTMAX if "log-odds" in name or name == "steep" else SHARES,
         voting="surest" if name == "the surest tree" else "sum",
     )
     with duckdb.connect() as con:

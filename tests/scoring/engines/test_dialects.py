@@ -17,6 +17,7 @@ from dpforest_duckdb.domain.types import DATE, DOUBLE, INTEGER, VARCHAR
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.scoring.dialects import DIALECTS, Dialect, dialect
+from dpforest_duckdb.scoring.links import SOFTMAX
 from dpforest_duckdb.scoring.publish import publish_sql
 from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, THRESHOLD, Guarantee, Tree
 
@@ -49,9 +50,7 @@ def visits(
     votes = np.arange(1, 1 + len(kind) * classes).reshape(len(kind), classes)
     tree = Tree(*map(np.array, (kind, attribute, cell, first)), None, votes)
     domain = Domain(attributes, "ill", labels, VARCHAR)
-    return Forest(
-        "risk", "by hand", Guarantee("1"), domain, (tree,), link="softmax", table="visits"
-    )
+    return Forest("risk", "by hand", Guarantee("1"), domain, (tree,), link=SOFTMAX, table="visits")
 
 
 def wide(edges: int) -> Forest:

@@ -27,6 +27,7 @@ from variants import some
 
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.scoring.dialects import DIALECTS, dialect
+from dpforest_duckdb.scoring.links import SHARES
 from dpforest_duckdb.scoring.publish import publish_sql
 
 ENGINES = {
@@ -72,7 +73,7 @@ def test_an_engine_scores_hundreds_of_classes(
     own = dialect(engine)
     domain = two_attributes(labels=tuple(f"class {n}" for n in range(classes)))
     votes = np.random.default_rng(1).permuted(np.tile(np.arange(classes) + 1, (4, 1)), axis=1)
-    forest = forest_of(domain, one_split(domain, 0, votes.tolist()), link="shares")
+    forest = forest_of(domain, one_split(domain, 0, votes.tolist()), link=SHARES)
     file = tmp_path / "rows.parquet"
     con.execute("CREATE TABLE rows AS SELECT 1 AS id, 'red' AS colour, 'small' AS size")
     con.execute(f"COPY rows TO '{file}' (FORMAT parquet)")
