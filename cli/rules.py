@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -48,11 +49,12 @@ def rules(
     if as_json:
         emit({"private": forest.private, "rules": found})
         return
+    rows: list[Mapping[str, object]] = [*found]
     keys = ["tree", "node", "rule", "prediction", "counts", "noise", "confidence", "support"]
     if forest.link.log_odds:  # no leaf predicts alone, so a prediction would mislead
         keys = ["tree", "node", "rule", "log_odds", "counts", "noise", "support"]
-        found = [{**rule, "log_odds": added(rule["log_odds"])} for rule in found]
-    show_table(keys, [[rule[key] for key in keys] for rule in found], title="rule", between="AND")
+        rows = [{**rule, "log_odds": added(rule["log_odds"])} for rule in found]
+    show_table(keys, [[row[key] for key in keys] for row in rows], title="rule", between="AND")
     sys.stdout.flush()  # the note comes below the rules, also if both go to one file
     classes = forest.domain.classes
     say(

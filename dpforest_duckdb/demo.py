@@ -22,6 +22,7 @@ from dpforest_duckdb.model import store
 from dpforest_duckdb.model.figures import Evaluation
 from dpforest_duckdb.model.files import TEMPORARY, write_file
 from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.model.rules import Rule
 from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon, show
 from dpforest_duckdb.privacy.unit import ROW
 from dpforest_duckdb.scoring.publish import publish_sql
@@ -120,7 +121,7 @@ def _evaluate_and_score(
     return figures
 
 
-def _show_rules(forest: Forest, path: str, say: Say) -> list[dict[str, Any]]:
+def _show_rules(forest: Forest, path: str, say: Say) -> list[Rule]:
     """The rules of the leaves; show the first few."""
     say(f"\n$ dpforest rules --db {path} --model nursery --leaves-only")
     rules = _rules(forest)
@@ -201,7 +202,7 @@ def _say_rows(engine: DuckDBEngine, say: Say) -> None:
         say(f"  has_nurs={nurse}, health={health}, class={label}: prediction={prediction}")
 
 
-def _rules(forest: Forest) -> list[dict[str, Any]]:
+def _rules(forest: Forest) -> list[Rule]:
     """The rules of the leaves, largest noisy support first."""
     leaves = [rule for rule in forest.rules() if rule["leaf"]]
     return sorted(leaves, key=lambda rule: rule["support"] or 0, reverse=True)

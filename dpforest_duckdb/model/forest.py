@@ -21,7 +21,7 @@ from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.files import write_file
 from dpforest_duckdb.model.json_format import MAX_BYTES, from_json, to_json
 from dpforest_duckdb.model.plot import plot_effects, plot_importances, plot_tree
-from dpforest_duckdb.model.rules import rules
+from dpforest_duckdb.model.rules import Rule, rules
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.dialects import Form
 from dpforest_duckdb.scoring.dialects import dialect as find_dialect
@@ -99,7 +99,7 @@ class Forest(ForestContent):
             force=force,
         )
 
-    def rules(self) -> list[dict[str, Any]]:
+    def rules(self) -> list[Rule]:
         """Every path from a root to a node as a dictionary, tree by tree. All of it is released.
 
         - `tree`, `node`, `leaf`, `depth`; `rule` (the path in words).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
@@ -13,18 +13,40 @@ from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import EQUALS, LEAF, SCALE, THRESHOLD, Tree
 
 
-def rules(forest: ForestContent, shown: Callable[[str], str] = str) -> list[dict[str, Any]]:
-    """All rules and sub-rules as rows, tree by tree, parents before children.
+class Figures(TypedDict):
+    """The noisy figures of a node; None for what it lacks.
 
-    - `rule`: the path in words.
-    - `counts`: the noisy class counts, and `noise`: the standard deviation of the noise in each of
-      them. None if the recipe keeps none.
     - `prediction`: the class with most votes in a leaf, and with the largest count in another node.
       If votes are log-odds, it is the class that this leaf makes more likely than the others do.
+    - `counts`: the noisy class counts, and `noise`: the standard deviation of the noise in each of
+      them. None if the recipe keeps none.
     - `confidence`: the share of the predicted class in the counts. `support`: the share of the
       tree's noisy rows that reach the node. Both are in [0, 1].
     - `votes`: the integer votes of a leaf. `log_odds`: what they add to the log-odds of each class,
       if they are log-odds.
+    """
+
+    prediction: str | None
+    counts: list[int] | None
+    noise: float | None
+    confidence: float | None
+    support: float | None
+    votes: list[int] | None
+    log_odds: NotRequired[dict[str, float] | None]
+
+
+class Rule(Figures):
+    """A node of a tree, and the path to it in words: `rule`."""
+
+    tree: int
+    node: int
+    leaf: bool
+    depth: int
+    rule: str
+
+
+def rules(forest: ForestContent, shown: Callable[[str], str] = str) -> list[Rule]:
+    """All rules and sub-rules, tree by tree, parents before children.
 
     All of it is released. `shown` writes a name or category into a rule.
     """
@@ -37,14 +59,17 @@ def rules(forest: ForestContent, shown: Callable[[str], str] = str) -> list[dict
 
 def _tree(
     forest: ForestContent, number: int, tree: Tree, shown: Callable[[str], str]
-) -> list[dict[str, Any]]:
+) -> list[Rule]:
     """The rules of one tree, parents before children."""
     domain = forest.domain
     paths: list[tuple[str, ...]] = [()] * tree.nodes
-    rows = []
+    rows: list[Rule] = []
     for node in range(tree.nodes):
         for branch, child in enumerate(tree.children(node, domain.cells)):
             paths[child] = (*paths[node], step(domain, tree, node, branch, shown))
+        figures = _figures(forest, tree, node)
+        if forest.link.log_odds:
+            figures["log_odds"] = _log_odds(forest, tree, node)
         rows.append(
             {
                 "tree": number,
@@ -52,15 +77,14 @@ def _tree(
                 "leaf": bool(tree.kind[node] == LEAF),
                 "depth": len(paths[node]),
                 "rule": " AND ".join(paths[node]) or "(all rows)",
-                **_figures(forest, tree, node),
-                **_log_odds(forest, tree, node),
+                **figures,
             }
         )
     return rows
 
 
-def _figures(forest: ForestContent, tree: Tree, node: int) -> dict[str, Any]:
-    """The noisy figures of a node, and its votes if it is a leaf; None for what it lacks."""
+def _figures(forest: ForestContent, tree: Tree, node: int) -> Figures:
+    """The noisy figures of a node, and its votes if it is a leaf."""
     classes = forest.domain.classes
     votes = tree.votes[node] if tree.kind[node] == LEAF else None
     noise = math.nan if tree.noise is None else float(tree.noise[node])
@@ -88,17 +112,15 @@ def _figures(forest: ForestContent, tree: Tree, node: int) -> dict[str, Any]:
     }
 
 
-def _log_odds(forest: ForestContent, tree: Tree, node: int) -> dict[str, Any]:
+def _log_odds(forest: ForestContent, tree: Tree, node: int) -> dict[str, float] | None:
     """What a leaf adds to the log-odds of each class, in nats, minus the mean over the classes.
 
-    None if votes are not log-odds.
+    None for a node that is no leaf.
     """
-    if not forest.link.log_odds:
-        return {}
     if tree.kind[node] != LEAF:
-        return {"log_odds": None}
+        return None
     added = (tree.votes[node] - tree.votes[node].mean()) / SCALE
-    return {"log_odds": dict(zip(forest.domain.classes, added.round(3).tolist(), strict=True))}
+    return dict(zip(forest.domain.classes, added.round(3).tolist(), strict=True))
 
 
 def step(

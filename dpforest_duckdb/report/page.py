@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
@@ -18,6 +18,7 @@ from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.model.effects import Effect, effects
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.model.json_format import splits_json
+from dpforest_duckdb.model.rules import Rule
 from dpforest_duckdb.model.rules import rules as all_rules
 from dpforest_duckdb.privacy.wording import wording
 from dpforest_duckdb.report.charts import (
@@ -72,7 +73,8 @@ def report_html(
     found = effects(forest)
     trees = [(n, tree) for n, tree in enumerate(forest.trees) if tree.nodes > 1][:MOST_TREES]
     drawn = {n: tree_chart(forest, tree) for n, tree in trees if _deep(tree)}
-    rules = [_rule(rule) for rule in all_rules(forest, isolated) if rule["leaf"]]
+    classes = len(forest.domain.classes)
+    rules = [_rule(rule, classes) for rule in all_rules(forest, isolated) if rule["leaf"]]
     payload = {
         "importance": importance_chart(forest, found) if found else None,
         "effects": [_drawn_effect(forest, effect) for effect in found],
@@ -186,16 +188,21 @@ def _deep(tree: Tree) -> bool:
     return int((tree.kind != LEAF).sum()) > 1
 
 
-def _rule(rule: Mapping[str, Any]) -> dict[str, Any]:
-    """A rule's cells; of two classes, the log-odds of the prediction against the other."""
-    keys = ["tree", "rule", "prediction", "confidence", "support"]
-    odds = rule.get("log_odds")
-    if len(rule["votes"]) > MOST_CLASSES:  # a figure for each class is too much for a cell
-        return {key: rule[key] for key in keys}
-    keys.append("counts")
-    if odds is not None and len(odds) == 2:
+def _rule(rule: Rule, classes: int) -> dict[str, Any]:
+    """The cells of a leaf; of two classes, the log-odds of the prediction against the other."""
+    cells = {
+        "tree": rule["tree"],
+        "rule": rule["rule"],
+        "prediction": rule["prediction"],
+        "confidence": rule["confidence"],
+        "support": rule["support"],
+    }
+    if classes > MOST_CLASSES:  # a figure for each class is too much for a cell
+        return cells
+    odds: Any = rule.get("log_odds")
+    if odds is not None and classes == 2:
         odds = round(2 * odds[rule["prediction"]], 3)
-    return {key: rule[key] for key in keys} | {"log_odds": odds}
+    return {**cells, "counts": rule["counts"], "log_odds": odds}
 
 
 def _described(attribute: Attribute) -> dict[str, Any]:
