@@ -20,7 +20,7 @@ from dpforest_duckdb.cli.output import (
     show_table,
     tell,
 )
-from dpforest_duckdb.errors import DpforestError, UsageError
+from dpforest_duckdb.errors import UsageError
 from dpforest_duckdb.ledger.refusals import one_row_note, overspent_note
 from dpforest_duckdb.privacy.unit import single_rows
 
@@ -164,11 +164,7 @@ def _move(tables: Tables, table: str, to: str, ledger: str | None, as_json: bool
     from dpforest_duckdb.ledger.account import Account
 
     with tables as engine:
-        try:
-            info = engine.table(to)
-        except DpforestError as error:
-            raise DpforestError(error.sentence.replace("--table", "--to")) from None
-        account = Account.of(engine, info, ledger)
+        account = Account.of(engine, engine.table(to, option="--to"), ledger)
         say_if_new(account)
         found = account.move_from(table)
     _show_found(account, found, as_json)

@@ -67,15 +67,16 @@ class SparkEngine:
         """The session's present catalogue."""
         return str(self.steps.call(self.session.catalog.currentCatalog))
 
-    def table(self, name: str) -> TableInfo:
+    def table(self, name: str, *, option: str = "--table") -> TableInfo:
         """Resolve `t`, `schema.t` or `catalog.schema.t` to a base table.
 
-        Raises `DpforestError` for a missing table, a view, or a stream.
+        `option` is what gives the name, for errors. Raises `DpforestError` for a missing table, a
+        view, or a stream.
         """
-        return self.resolved(self.steps.dialect.ident(*split_name(name)), name)
+        return self.resolved(self.steps.dialect.ident(*split_name(name)), name, option)
 
-    def resolved(self, ident: Sql, name: str) -> TableInfo:
-        """The base table that a quoted identifier names; `name` is for people.
+    def resolved(self, ident: Sql, name: str, option: str = "--table") -> TableInfo:
+        """The base table that a quoted identifier names; `name` and its `option` are for people.
 
         Raises `DpforestError` for a missing table, a view, a stream, and a table in which one row
         may hide others.
@@ -84,7 +85,7 @@ class SparkEngine:
         try:
             found = self.steps.call(lambda: catalog.getTable(ident))
         except DpforestError:
-            raise DpforestError(f'There is no table "{name}" in Spark: check --table.') from None
+            raise DpforestError(f'There is no table "{name}" in Spark: check {option}.') from None
         if found.isTemporary or found.tableType not in _STORED:
             raise DpforestError(
                 f'"{name}" is a view, and views have no budget: name the table that it reads.'

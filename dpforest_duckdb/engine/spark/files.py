@@ -91,7 +91,7 @@ class SparkFiles(SparkEngine):
         """The columns. Files declare nothing about them but types, also of truth values."""
         return [DeclaredColumn(name, kind, True) for name, kind in table.columns.items()]
 
-    def table(self, name: str) -> TableInfo:
+    def table(self, name: str, *, option: str = "--table") -> TableInfo:
         columns = types_of(self._fields)
         everywhere = frozenset.intersection(*self._empty)
         return TableInfo(

@@ -65,11 +65,12 @@ class DuckDBEngine(Statements):
         """The name of the connection's database."""
         return str(self.run("SELECT system.main.current_database()")[0][0])
 
-    def table(self, name: str) -> TableInfo:
+    def table(self, name: str, *, option: str = "--table") -> TableInfo:
         """Resolve a table name (`t`, `schema.t` or `catalog.schema.t`) to a base table.
 
-        Raises `DpforestError` for a missing or ambiguous table, a view, a table in the schema of
-        the models, or a base table with a temporary table of the same name.
+        `option` is what gives the name, for errors. Raises `DpforestError` for a missing or
+        ambiguous table, a view, a table in the schema of the models, or a base table with a
+        temporary table of the same name.
         """
         parts = split_name(name)
         found = self.run(
@@ -91,7 +92,7 @@ class DuckDBEngine(Statements):
                 f'"{name}" is hidden by a temporary table or view of the same name: drop that one.'
             )
         if not matches:
-            raise self._missing(name, [row[:3] for row in rows])
+            raise self._missing(name, [row[:3] for row in rows], option)
         if len(matches) > 1:
             raise DpforestError(f'"{name}" names several tables: write schema.table.')
         catalog, schema, table, temporary, comment, kind = matches[0]
@@ -281,7 +282,9 @@ class DuckDBEngine(Statements):
             raise self._missing(name, tables) from None
         return Scored(ident, column_types({row[0]: row[1] for row in rows}))
 
-    def _missing(self, name: str, tables: Sequence[Sequence[str]]) -> DpforestError:
+    def _missing(
+        self, name: str, tables: Sequence[Sequence[str]], option: str = "--table"
+    ) -> DpforestError:
         """The error for a table that is not there; `tables` are full names of those that are.
 
         A dot in a name needs quotes, and a table of another schema or database its full name.
@@ -293,13 +296,13 @@ class DuckDBEngine(Statements):
         spelt = spellings(table[2] for table in tables)
         if "." in name and fold(name) in spelt:
             quoted = name.replace('"', '""')
-            remedy = f"""put its name in double quotes, --table '"{quoted}"'"""
+            remedy = f"""put its name in double quotes, {option} '"{quoted}"'"""
         elif full:
-            remedy = f"write --table {shlex.quote(full[0])}"
+            remedy = f"write {option} {shlex.quote(full[0])}"
         else:
             near = hint(name, spelt.values())
             return DpforestError(
-                f'There is no table "{name}"{near} in the database: check --table.'
+                f'There is no table "{name}"{near} in the database: check {option}.'
             )
         return DpforestError(f'There is no table "{name}" in the database: {remedy}.')
 
