@@ -195,8 +195,4 @@ def load_forest(path: str | Path) -> Forest:
         raise DpforestError(
             f"The model file {path} cannot be read: check that it is one, and its permissions."
         ) from None
-    try:
-        return Forest.from_json(text)
-    except DpforestError as error:
-        named = error.sentence.replace("The model", f"The model file {path}", 1)
-        raise DpforestError(named) from None
+    return from_json(text, Forest, named=f"The model file {path}")

@@ -71,27 +71,30 @@ def fingerprint(forest: ForestContent) -> str:
     return hashlib.sha256(to_json(replace(forest, name="")).encode()).hexdigest()
 
 
-def from_json(text: str, kind: type[AnyForest]) -> AnyForest:
-    """Read a forest of a class. Raises `DpforestError` for a damaged, newer or huge model."""
+def from_json(text: str, kind: type[AnyForest], *, named: str = "The model") -> AnyForest:
+    """Read a forest of a class. Raises `DpforestError` for a damaged, newer or huge model.
+
+    `named` begins the errors.
+    """
     try:
         if len(text) > MAX_BYTES:
             raise DpforestError(
-                "The model is larger than 64 MiB, more than any model of dpforest: check the file."
+                f"{named} is larger than 64 MiB, more than any model of dpforest: check the file."
             )
         content = json.loads(text, parse_constant=_no_constant)
         schema = content["schema"]
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise DpforestError("The model is damaged: it is not the JSON of a forest.") from None
+        raise DpforestError(f"{named} is damaged: it is not the JSON of a forest.") from None
     if schema != SCHEMA:
         raise DpforestError(
-            f"The model has a schema other than {SCHEMA}: update dpforest-duckdb to read it."
+            f"{named} has a schema other than {SCHEMA}: update dpforest-duckdb to read it."
         )
     try:
         return _forest(content, kind)
     except DpforestError as error:
-        raise DpforestError(f"The model is damaged: {error.sentence}") from None
+        raise DpforestError(f"{named} is damaged: {error.sentence}") from None
     except (ValueError, TypeError, KeyError, IndexError, OverflowError, AttributeError):
-        raise DpforestError("The model is damaged: a field is missing or wrong.") from None
+        raise DpforestError(f"{named} is damaged: a field is missing or wrong.") from None
 
 
 def _no_constant(name: str) -> None:

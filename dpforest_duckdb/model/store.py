@@ -14,7 +14,7 @@ from dpforest_duckdb.engine.base import ModelStore, NameTakenError
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.model.files import is_model_file, write_file
 from dpforest_duckdb.model.forest import Forest, load_forest
-from dpforest_duckdb.model.json_format import stored_day, with_day
+from dpforest_duckdb.model.json_format import from_json, stored_day, with_day
 
 LONGEST_NAME = 200  # characters of a model's name
 
@@ -131,11 +131,8 @@ def load(models: ModelStore, name: str) -> Forest:
     """
     stored = _stored(models)
     if name.casefold() in stored:
-        try:
-            return Forest.from_json(models.read(stored[name.casefold()]))
-        except DpforestError as error:
-            named = error.sentence.replace("The model", f'The model "{name}"', 1)
-            raise DpforestError(named) from None
+        text = models.read(stored[name.casefold()])
+        return from_json(text, Forest, named=f'The model "{name}"')
     if is_model_file(name):
         return load_forest(name)
     raise _no_model(name, stored)
