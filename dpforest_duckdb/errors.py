@@ -19,7 +19,6 @@ _OPTION = re.compile(
 )
 STAYS = "The debit stays: see dpforest budget."
 _COLUMN = re.compile(r'[Cc]olumn (".*?")')
-_STAYS = re.compile(r"debit(ed)? stays|paid for")
 SHOWN = 5  # errors of one domain file
 # options whose name in Python is another one
 _PARAMETERS = {
@@ -136,11 +135,15 @@ def _by_words(sentences: Sequence[str]) -> list[str]:
     return list(first.values())
 
 
-def after_debit(error: DpforestError) -> DpforestError:
+class DebitStaysError(DpforestError):
+    """A failure whose sentence says that what was debited stays spent."""
+
+
+def after_debit(error: DpforestError) -> DebitStaysError:
     """The error of a run that was debited before it failed: its sentence says that."""
-    if _STAYS.search(error.sentence):
+    if isinstance(error, DebitStaysError):
         return error
-    return DpforestError(f"{error.sentence} {STAYS}")
+    return DebitStaysError(f"{error.sentence} {STAYS}")
 
 
 class UsageError(DpforestError):

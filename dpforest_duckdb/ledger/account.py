@@ -19,7 +19,14 @@ from typing import TypeVar
 
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.table import TableInfo
-from dpforest_duckdb.errors import BudgetError, DpforestError, UnanchoredWarning, after_debit, warn
+from dpforest_duckdb.errors import (
+    BudgetError,
+    DebitStaysError,
+    DpforestError,
+    UnanchoredWarning,
+    after_debit,
+    warn,
+)
 from dpforest_duckdb.ledger.accounts import KeptAccount
 from dpforest_duckdb.ledger.anchor import Anchor, StoredComment, UnanchoredError
 from dpforest_duckdb.ledger.book import Ledger
@@ -148,7 +155,7 @@ class Account(KeptAccount):
         chain.debit(holder, charge)
 
     def refuse_replaced(self, runs: Sequence[int], seen: TableInfo | None) -> None:
-        """Raise `DpforestError` if the rows may not be those of the table that `runs` debited.
+        """Raise `DebitStaysError` if the rows may not be those of the table that `runs` debited.
 
         `seen` is the table that the rows come from, as the transaction that reads them sees it.
         Since the debit, its name may have been given to another table, or its columns changed.
@@ -161,7 +168,7 @@ class Account(KeptAccount):
             any(chain.debited(run) != budget_id for run in runs)
             or seen.columns != self.info.columns
         ):
-            raise DpforestError(
+            raise DebitStaysError(
                 f'Table "{self.info.display}" was replaced or changed after the debit, before its '
                 "rows were read: run again (the debit stays)."
             )

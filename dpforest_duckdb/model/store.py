@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dpforest_duckdb.engine.base import ModelStore, NameTakenError
-from dpforest_duckdb.errors import DpforestError, UsageError
+from dpforest_duckdb.errors import DebitStaysError, DpforestError, UsageError
 from dpforest_duckdb.model.files import is_model_file, write_file
 from dpforest_duckdb.model.forest import Forest, load_forest
 from dpforest_duckdb.model.json_format import from_json, stored_day, with_day
@@ -62,7 +62,7 @@ def stored_on(models: ModelStore, name: str) -> str | None:
     return stored_day(models.read(name))
 
 
-class NotStoredError(DpforestError):
+class NotStoredError(DebitStaysError):
     """A forest that is paid for could not be stored.
 
     `forest` is the forest, `kept` the file that it was written to, None if there is none.

@@ -28,7 +28,7 @@ from dpforest_duckdb.engine.sources.memory_database import (
     MemoryDatabase,
     Part,
 )
-from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.errors import DebitStaysError, DpforestError
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.sql import Column, Sql, nested
 
@@ -130,7 +130,7 @@ class ParquetFiles:
 
         def check() -> None:
             if before != [_state(file) for file in self.files]:
-                raise DpforestError(
+                raise DebitStaysError(
                     f'The files of "{self.name}" changed while they were read: run the command '
                     "again (what was debited stays spent)."
                 )

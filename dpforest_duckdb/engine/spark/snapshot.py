@@ -18,7 +18,7 @@ from dpforest_duckdb.engine.base import Coding, Outcomes
 from dpforest_duckdb.engine.spark.outcomes import SparkOutcomes
 from dpforest_duckdb.engine.spark.rows import SourceView, SparkRows
 from dpforest_duckdb.engine.spark.steps import Frame, PrivateViews, Steps
-from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.errors import DebitStaysError
 from dpforest_duckdb.ledger.note import same_budget
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
@@ -62,12 +62,12 @@ class SparkSnapshot:
         return self._first
 
     def _refuse_other(self) -> None:
-        """Raise `DpforestError` if another table has the name now than when `table_seen` looked.
+        """Raise `DebitStaysError` if another table has the name now than when `table_seen` looked.
 
         The rows were read between the two, so they are those of the first.
         """
         if self._first is not None and not same_budget(self._first, self._seen()):
-            raise DpforestError(
+            raise DebitStaysError(
                 f'Table "{self._table.display}" was replaced or changed after the debit: run again '
                 "(the debit stays)."
             )

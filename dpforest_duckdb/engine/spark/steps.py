@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Protocol, TypeGuard, TypeVar
 
 from dpforest_duckdb.engine.base import Trace
-from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.errors import DebitStaysError, DpforestError
 from dpforest_duckdb.scoring.codes import SparkCodes
 from dpforest_duckdb.sql import Sql
 
@@ -251,7 +251,7 @@ def plain_error(error: BaseException, step: str = "") -> BaseException:
         return KeyboardInterrupt()
     for word, sentence in _SENTENCES.items():
         if condition.startswith(word) or f"[{word}" in text:
-            return DpforestError(sentence)
+            return DebitStaysError(sentence)
     where = f" in step {step}" if step else ""
     kind = condition.partition(".")[0] or type(error).__name__
     return DpforestError(
