@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 
 from dpforest_duckdb.errors import UsageError
 
-EACH_ROW = "row"  # a privacy unit that is no column: each row is one
 ArgumentKind = tuple[Callable[[object], bool], str]
 
 

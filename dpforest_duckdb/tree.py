@@ -1,4 +1,4 @@
-"""A tree as arrays of nodes, and the guarantee that a forest states.
+"""A tree as arrays of nodes.
 
 The nodes of a tree are in breadth-first order: the root first, the children of a node side by side.
 """
@@ -11,7 +11,6 @@ from typing import Literal
 
 import numpy as np
 
-from dpforest_duckdb.arguments import EACH_ROW
 from dpforest_duckdb.arrays import Floats, Integers, Mask
 
 NodeKind = Literal[0, 1, 2, 3]
@@ -141,32 +140,3 @@ class Tree:
             noise=None if self.noise is None else self.noise[keep],
             vote_noise=None if self.vote_noise is None else self.vote_noise[keep],
         )
-
-
-@dataclass(frozen=True)
-class Guarantee:
-    """What a forest promises about its training rows, as text for people.
-
-    `epsilon` and `delta` are exact decimals. They hold for each value of the column `unit`, or for
-    each row if that is "row"; at most `rows_per_unit` rows of each are used. `neighbours` says how
-    the tables differ that the promise compares: by one unit that is added or removed. `noise` names
-    the sampler. `plan` has a line for each query. If `private` is false, nothing is promised, and
-    `reasons` say why.
-    """
-
-    epsilon: str
-    delta: str = "0"
-    private: bool = True
-    reasons: tuple[str, ...] = ()
-    unit: str = EACH_ROW
-    rows_per_unit: int = 1
-    neighbours: str = "add-remove"
-    noise: str = "opendp"
-    plan: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        if not self.private:
-            return "NOT PRIVATE: " + " ".join(self.reasons)
-        rows = "1 row" if self.rows_per_unit == 1 else f"{self.rows_per_unit} rows"
-        unit = "row" if self.unit == EACH_ROW else f'"{self.unit}" (at most {rows} used)'
-        return f"ε = {self.epsilon}, δ = {self.delta}, per {unit}, {self.neighbours} neighbours"

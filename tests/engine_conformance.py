@@ -31,9 +31,10 @@ from dpforest_duckdb.engine.base import (
     StoredRow,
 )
 from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.guarantee import Guarantee
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
-from dpforest_duckdb.tree import EQUALS, MULTIWAY, SCALE, THRESHOLD, Guarantee, Tree
+from dpforest_duckdb.tree import EQUALS, MULTIWAY, SCALE, THRESHOLD, Tree
 
 ROW = PrivacyUnit("row")
 COLUMNS = {"colour": VARCHAR, "size": INTEGER, "who": INTEGER, "label": VARCHAR}

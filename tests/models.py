@@ -10,9 +10,10 @@ import numpy as np
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import VARCHAR
+from dpforest_duckdb.guarantee import Guarantee
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.scoring.links import SOFTMAX, Link
-from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, Guarantee, Tree
+from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, Tree
 
 
 def bit_sets() -> AbstractContextManager[object]:

@@ -42,6 +42,7 @@ from dpforest_duckdb.engine.spark import rows as spark_rows
 from dpforest_duckdb.engine.spark import snapshot as spark_snapshot
 from dpforest_duckdb.engine.tables import outcomes, snapshot
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
+from dpforest_duckdb.guarantee import Guarantee
 from dpforest_duckdb.ledger.accounts import NoAccount
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.unit import PrivacyUnit
@@ -49,7 +50,7 @@ from dpforest_duckdb.scoring import score_sql
 from dpforest_duckdb.scoring.codes import SparkCodes
 from dpforest_duckdb.sql import Sql, render
 from dpforest_duckdb.training.evaluate import evaluate_table
-from dpforest_duckdb.tree import EQUALS, MULTIWAY, THRESHOLD, Guarantee, Tree
+from dpforest_duckdb.tree import EQUALS, MULTIWAY, THRESHOLD, Tree
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 TEMPLATES = Path(dpforest_duckdb.sql.__file__ or "").parent

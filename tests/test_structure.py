@@ -16,7 +16,7 @@ FOLDERS = {ROOT / PACKAGE: PACKAGE, ROOT / "sql": f"{PACKAGE}.sql", ROOT / "cli"
 
 # the rooms from the ground floor up: a file imports from its own room and from rooms before it
 ROOMS = (
-    *("version", "errors", "arguments", "arrays", "progress", "tree", "domain"),
+    *("version", "errors", "arguments", "arrays", "progress", "guarantee", "tree", "domain"),
     *(
         "privacy",
         "ledger",

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dpforest_duckdb.arguments import (
-    EACH_ROW,
     NAMES,
     TEXT,
     TEXTS,
@@ -21,6 +20,7 @@ from dpforest_duckdb.domain.names import fold, hint, spellings
 from dpforest_duckdb.domain.type_limits import refuse_inexact
 from dpforest_duckdb.domain.types import UNKNOWN, VARCHAR, ColumnType, enumeration
 from dpforest_duckdb.errors import DpforestError, Refusals, UsageError
+from dpforest_duckdb.guarantee import EACH_ROW
 
 ATTRIBUTES: ArgumentKind = (
     lambda value: (

@@ -21,10 +21,11 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.names import is_unicode
 from dpforest_duckdb.domain.types import column_type
 from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.guarantee import Guarantee
 from dpforest_duckdb.privacy.unit import MAX_ROWS
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.links import LINKS, SHARES, Link
-from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, Guarantee, Tree, Voting
+from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, Tree, Voting
 
 SCHEMA = "dpforest/1"
 MAX_BYTES = 64 * 2**20

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from numbers import Integral
 
-from dpforest_duckdb.arguments import EACH_ROW
 from dpforest_duckdb.domain.names import fold, hint, spellings
 from dpforest_duckdb.errors import DpforestError, UsageError
+from dpforest_duckdb.guarantee import EACH_ROW
 
 MAX_ROWS = 1_000_000  # of a unit: the noise of a count grows with them
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import jinja2
 
-from dpforest_duckdb.arguments import EACH_ROW
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.guarantee import EACH_ROW
 from dpforest_duckdb.model.effects import Effect, effects
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.model.json_format import splits_json

@@ -13,8 +13,9 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.guarantee import Guarantee
 from dpforest_duckdb.scoring.links import SHARES, Link
-from dpforest_duckdb.tree import LEAF, Guarantee, Tree, Voting
+from dpforest_duckdb.tree import LEAF, Tree, Voting
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
-from dpforest_duckdb.arguments import EACH_ROW, refuse_wrong_types
+from dpforest_duckdb.arguments import refuse_wrong_types
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.domain.domain import bound_labels
 from dpforest_duckdb.domain.names import fold, hint, spellings
@@ -26,6 +26,7 @@ from dpforest_duckdb.errors import (
     in_python,
     warn,
 )
+from dpforest_duckdb.guarantee import EACH_ROW
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.accounts import AnyAccount, NoAccount, refuse_capped
 from dpforest_duckdb.ledger.entries import Charge

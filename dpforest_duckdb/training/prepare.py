@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
 
-from dpforest_duckdb.arguments import EACH_ROW, NAMES, optional, refuse_wrong_types
+from dpforest_duckdb.arguments import NAMES, optional, refuse_wrong_types
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import load_domain
 from dpforest_duckdb.domain.names import fold
@@ -24,6 +24,7 @@ from dpforest_duckdb.errors import (
     in_python,
     warn,
 )
+from dpforest_duckdb.guarantee import EACH_ROW
 from dpforest_duckdb.ledger.accounts import AnyAccount, ruled_out
 from dpforest_duckdb.ledger.entries import Cap
 from dpforest_duckdb.model import store

@@ -14,6 +14,7 @@ import numpy as np
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import CodedTable, Engine, Snapshot, StoredRow
 from dpforest_duckdb.errors import DpforestError, PublicFactWarning, one_line, warn
+from dpforest_duckdb.guarantee import Guarantee
 from dpforest_duckdb.ledger.accounts import AnyAccount
 from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.ledger.entries import Charge
@@ -32,7 +33,7 @@ from dpforest_duckdb.request import Request
 from dpforest_duckdb.training.coded_tables import coded_tables
 from dpforest_duckdb.training.phases import Phases
 from dpforest_duckdb.training.reading import Reader
-from dpforest_duckdb.tree import Guarantee, Tree
+from dpforest_duckdb.tree import Tree
 from dpforest_duckdb.version import __version__
 
 SEEDED = "The noise comes from a seed and can be repeated."

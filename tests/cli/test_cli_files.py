@@ -14,9 +14,10 @@ from variants import some
 
 from dpforest_duckdb import load_forest
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.guarantee import Guarantee
 from dpforest_duckdb.model.doubts import doubts
 from dpforest_duckdb.model.forest import Forest
-from dpforest_duckdb.tree import Guarantee, Tree
+from dpforest_duckdb.tree import Tree
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from test_systems import PUBLISHED
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import VARCHAR
+from dpforest_duckdb.guarantee import Guarantee
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.postprocess.voting import vote_by_majority
 from dpforest_duckdb.recipes import RECIPES
@@ -25,7 +26,7 @@ from dpforest_duckdb.recipes.leaf_queries import LEAF_COUNTS
 from dpforest_duckdb.recipes.recipe import FIXED, Recipe
 from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.utilities import gini
-from dpforest_duckdb.tree import EQUALS, THRESHOLD, Guarantee, Tree, Voting
+from dpforest_duckdb.tree import EQUALS, THRESHOLD, Tree, Voting
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -22,6 +22,7 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, TIMESTAMP, VARCHAR, ColumnType, column_type
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError, UsageError
+from dpforest_duckdb.guarantee import Guarantee
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.scoring.dialects import Form, dialect
 from dpforest_duckdb.scoring.links import SHARES, SOFTMAX, Link
@@ -29,7 +30,7 @@ from dpforest_duckdb.scoring.publish import publish_sql
 from dpforest_duckdb.scoring.score_sql import score_sql, share_names
 from dpforest_duckdb.sql import Sql, comment, join
 from dpforest_duckdb.training.prepare import prepare
-from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, THRESHOLD, Guarantee, Tree, Voting
+from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, THRESHOLD, Tree, Voting
 
 TABLES = [
     "adult_train",

@@ -33,13 +33,14 @@ from dpforest_duckdb.domain.types import (
 )
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import NotPrivateWarning
+from dpforest_duckdb.guarantee import Guarantee
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.scoring.dialects import dialect
 from dpforest_duckdb.scoring.links import SHARES, SOFTMAX
 from dpforest_duckdb.scoring.publish import publish_sql
 from dpforest_duckdb.scoring.score_sql import Scored, score_sql
 from dpforest_duckdb.training.prepare import prepare
-from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, THRESHOLD, Guarantee, Tree
+from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, THRESHOLD, Tree
 
 REAL: dict[str, tuple[str, dict[str, Any]]] = {
     "banknote auto": ("banknote", {}),

@@ -15,11 +15,12 @@ from variants import some
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DATE, DOUBLE, INTEGER, VARCHAR
 from dpforest_duckdb.errors import DpforestError, UsageError
+from dpforest_duckdb.guarantee import Guarantee
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.scoring.dialects import DIALECTS, Dialect, dialect
 from dpforest_duckdb.scoring.links import SOFTMAX
 from dpforest_duckdb.scoring.publish import publish_sql
-from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, THRESHOLD, Guarantee, Tree
+from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, THRESHOLD, Tree
 
 SNAPSHOTS = Path(__file__).parent.parent.parent / "snapshots"
 PARSERS = {"polars": "postgres", "datafusion": "postgres"}  # what sqlglot calls the others
