@@ -74,7 +74,8 @@ def evaluate(
     """
     from dpforest_duckdb.model import store
     from dpforest_duckdb.model.json_format import fingerprint
-    from dpforest_duckdb.training.evaluate import EvaluationTerms, evaluate_table, trained_on
+    from dpforest_duckdb.training.evaluate import EvaluationTerms, evaluate_table
+    from dpforest_duckdb.training.known_models import trained_on
     from dpforest_duckdb.training.opening import find_rows
 
     database, rows = opening.rows_of(db, table)
@@ -124,7 +125,7 @@ def _say_if_not_private(found: Evaluation, may_be_unseen: bool) -> None:
 
 def _say_if_trained(account: AnyAccount, forest: Forest) -> None:
     """Say on stderr if a private run on these rows, or on some of their dataset, made the model."""
-    from dpforest_duckdb.training.evaluate import made_by_a_private_run
+    from dpforest_duckdb.training.known_models import made_by_a_private_run
 
     if not made_by_a_private_run(account, forest):
         return

@@ -34,7 +34,6 @@ from dpforest_duckdb.ledger.note import has_note
 from dpforest_duckdb.ledger.open_run import debited
 from dpforest_duckdb.model.figures import EDGES, Evaluation, exact_figures, noisy_figures
 from dpforest_duckdb.model.forest import Forest
-from dpforest_duckdb.model.json_format import fingerprint
 from dpforest_duckdb.privacy.amounts import nano_epsilon
 from dpforest_duckdb.privacy.noise import OpenDPNoise
 from dpforest_duckdb.privacy.plan import counting
@@ -43,6 +42,7 @@ from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.inputs import fitted, refuse_missing
 from dpforest_duckdb.training.found_rows import FoundRows
+from dpforest_duckdb.training.known_models import reason_to_withhold, trained_on
 from dpforest_duckdb.training.opening import Connection, Rows, find_rows
 
 EVALUATE = "evaluate"  # stands for the recipe in the ledger
@@ -169,7 +169,7 @@ def evaluate_table(
             f'"{account.display}": leave out --unseen. If its rows are new, store them under '
             "another name."
         )
-    reason = "" if terms.unseen else _reason_to_withhold(account, forest)
+    reason = "" if terms.unseen else reason_to_withhold(account, forest)
     if reason and account.budget().cap:
         raise BudgetError(
             f'Refused: {account.noun} "{account.display}" has a cap. {reason} Pass --unseen if the '
@@ -254,47 +254,6 @@ def _unit(
             "out."
         )
     return unit
-
-
-def trained_on(account: AnyAccount, forest: ForestContent, table: TableInfo) -> bool:
-    """Whether the ledger has a run that trained the model on these rows. Then `unseen` is refused.
-
-    The ledger keeps no hash of a model that is not private. So a run counts that was not private
-    either, if it had the model's recipe and privacy unit, and the model the table's name. The rows
-    of a dataset may be others each time.
-    """
-    if account.ledger is None or account.rows_may_change:
-        return False
-    promise = forest.guarantee
-    kind = (False, forest.recipe, promise.unit, promise.rows_per_unit)
-    alike = fold(forest.table) == fold(table.reference) and any(
-        (run.private, run.recipe, run.unit.column, run.unit.rows) == kind
-        for run in account.budget().entries
-        if run.state in ("done", "open")  # others made no model
-    )
-    return made_by_a_private_run(account, forest) or (alike and not promise.private)
-
-
-def made_by_a_private_run(account: AnyAccount, forest: ForestContent) -> bool:
-    """Whether a private run that this account was charged for made the model."""
-    if account.ledger is None:
-        return False
-    runs = {run.seq for run in account.budget().entries}
-    return account.ledger.read().released(fingerprint(forest), runs)
-
-
-def _reason_to_withhold(account: AnyAccount, forest: ForestContent) -> str:
-    """Why figures of a model may reveal rows that it was trained on; "" if they do not.
-
-    Without an account the caller vouches for the model.
-    """
-    promise = forest.guarantee
-    if not promise.private:
-        return "The model is not private: a single row may have decided its figures."
-    if account.ledger is None:
-        return ""
-    known = account.ledger.read().released(fingerprint(forest))
-    return "" if known else "The ledger has no private run that made this model."
 
 
 def _account(
