@@ -15,7 +15,7 @@ from typing import ClassVar
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import ColumnType
-from dpforest_duckdb.engine.columns.read_types import whole_number_remarks
+from dpforest_duckdb.engine.columns.read_types import TypesFrom, whole_number_remarks
 from dpforest_duckdb.engine.sources.engine import SourceEngine, database_file
 from dpforest_duckdb.engine.sources.files import CsvFiles, ParquetFiles
 from dpforest_duckdb.engine.sources.query_reads import read_tables, reads_files
@@ -124,7 +124,7 @@ class SourceRows(FoundRows):
 
     @property
     def typed(self) -> bool:
-        return self.engine.source.schema
+        return self.engine.source.types_from is TypesFrom.SCHEMA
 
     def _of_dataset(self, ledger: str | Path | None, dataset: str | None) -> DatasetAccount:
         if dataset is None:

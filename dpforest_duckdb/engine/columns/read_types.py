@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from enum import Enum, auto
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.names import fold, spellings
@@ -40,20 +41,26 @@ _NUMBERS = ("integer", "decimal", "float", "boolean")
 FEW_NUMBERS = 32  # with fewer whole numbers between the bounds, rounding loses much of a fraction
 
 
+class TypesFrom(Enum):
+    """What decides about the types that columns are read as."""
+
+    SCHEMA = auto()  # declared where the rows are, as in a Parquet file
+    VALUES = auto()  # the types that are found follow from the values, as in a DataFrame
+    DOMAIN = auto()  # as in a CSV file or a query
+
+
 def read_as(
     table: TableInfo,
     domain: Domain,
     unit: PrivacyUnit,
+    types_from: TypesFrom,
     *,
-    schema: bool,
-    by_values: bool,
     rounded: Collection[str],
 ) -> TableInfo:
     """The table with the columns that a run reads, in the types that they are read as.
 
-    `schema` and `by_values` say where the types of the table come from, and `rounded` which columns
-    may have rounded numbers (see `Source`). The digits of a DECIMAL are no declaration: pandas
-    takes them from the values when it writes a file.
+    `rounded` are the columns that may have rounded numbers (see `Source`). The digits of a DECIMAL
+    are no declaration: pandas takes them from the values when it writes a file.
 
     Raises `DpforestError` for a type that is no attribute's, or no privacy unit's.
     """
@@ -65,7 +72,7 @@ def read_as(
         if (name := found.get(fold(attribute.column)))
     }
     columns = {
-        name: _read_type(attribute, table.columns[name], schema=schema, by_values=by_values)
+        name: _read_type(attribute, table.columns[name], types_from)
         for name, attribute in used.items()
     }
     units = frozenset(found[fold(column)] for column in unit.columns if fold(column) in found)
@@ -74,13 +81,13 @@ def read_as(
             name,
             table.columns[name],
             columns.get(name),
+            types_from,
             rounded=name in rounded,
-            by_values=by_values,
         )
     name = found.get(fold(label.name), "")
-    if name and _whole_classes(label, table.columns[name], schema=schema, by_values=by_values):
+    if name and _whole_classes(label, table.columns[name], types_from):
         columns[name] = BIGINT  # else the predictions of whole classes would have fractions
-    if not by_values:
+    if types_from is not TypesFrom.VALUES:
         return replace(table, columns=columns, units=units)
     for attribute in (*domain.attributes, label):
         _refuse_equal_categories(attribute)
@@ -88,19 +95,22 @@ def read_as(
     return replace(table, columns=columns, categories=compared, units=units)
 
 
-def _read_type(
-    attribute: Attribute, stored: ColumnType, *, schema: bool, by_values: bool
-) -> ColumnType:
+def _read_type(attribute: Attribute, stored: ColumnType, types_from: TypesFrom) -> ColumnType:
     """What an attribute, or the label, is read as."""
-    if schema and stored.family == "decimal":
+    if types_from is not TypesFrom.SCHEMA or stored.name == NO_VALUES:
+        return _attribute_type(attribute, stored, types_from)
+    if stored.family == "decimal":
         return DOUBLE if attribute.kind == "numeric" else _of_decimals(attribute, stored)
-    if schema and stored.name != NO_VALUES:
-        return stored
-    return _attribute_type(attribute, stored, by_values=by_values)
+    return stored
 
 
 def _unit_type(
-    name: str, stored: ColumnType, read: ColumnType | None, *, rounded: bool, by_values: bool
+    name: str,
+    stored: ColumnType,
+    read: ColumnType | None,
+    types_from: TypesFrom,
+    *,
+    rounded: bool,
 ) -> ColumnType:
     """What the privacy unit is read as; `read` is what it is read as if it is an attribute too.
 
@@ -118,6 +128,7 @@ def _unit_type(
             f'The privacy unit "{name}" has type {stored.base}, in which two persons may look like '
             "one: choose a column of whole numbers or of text."
         )
+    by_values = types_from is TypesFrom.VALUES
     if read is not None and (by_values or not _same_values(read, plain)):
         raise DpforestError(
             f'The privacy unit "{name}" is an attribute too, and read as {read.base}, which may '
@@ -135,14 +146,14 @@ def _same_values(read: ColumnType, stored: ColumnType) -> bool:
     )
 
 
-def _attribute_type(attribute: Attribute, stored: ColumnType, *, by_values: bool) -> ColumnType:
+def _attribute_type(attribute: Attribute, stored: ColumnType, types_from: TypesFrom) -> ColumnType:
     """What an attribute, or the label, is read as where no schema declares it."""
     if not _plain(stored).usable:
         raise DpforestError(
             f'Column "{attribute.name}" has type {stored.base}, which cannot be an '
             "attribute: leave it out of the domain or pass --exclude."
         )
-    if by_values and attribute.kind != "numeric":
+    if types_from is TypesFrom.VALUES and attribute.kind != "numeric":
         plain = all(map(is_plain_number, categories_of(attribute)))
         return declared_type(attribute, DOUBLE if plain else VARCHAR)
     return declared_type(attribute, stored)
@@ -161,14 +172,15 @@ def _of_decimals(attribute: Attribute, stored: ColumnType) -> ColumnType:
     return read
 
 
-def _whole_classes(label: Attribute, stored: ColumnType, *, schema: bool, by_values: bool) -> bool:
+def _whole_classes(label: Attribute, stored: ColumnType, types_from: TypesFrom) -> bool:
     """Whether the classes are read as whole numbers.
 
     Of a DataFrame they are if all are written so: one word would make text of the column.
     """
-    if by_values or (schema and stored.family == "decimal"):
-        return all(map(is_whole, label.values))
-    return not schema and stored.family == "integer"
+    if types_from is TypesFrom.DOMAIN:
+        return stored.family == "integer"
+    decided = types_from is TypesFrom.VALUES or stored.family == "decimal"
+    return decided and all(map(is_whole, label.values))
 
 
 def declared_type(attribute: Attribute, stored: ColumnType) -> ColumnType:

@@ -10,7 +10,7 @@ from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.domain.names import fold, spellings
 from dpforest_duckdb.domain.types import ColumnType
 from dpforest_duckdb.engine.columns.casts import cast
-from dpforest_duckdb.engine.columns.read_types import categories_of, declared_type
+from dpforest_duckdb.engine.columns.read_types import TypesFrom, categories_of, declared_type
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.inputs import refuse_missing
 from dpforest_duckdb.scoring.score_sql import Scored
@@ -20,18 +20,17 @@ from dpforest_duckdb.sql import Sql
 def read_beside(
     forest: ForestContent,
     rows: Scored,
-    *,
-    by_values: bool,
+    types_from: TypesFrom,
     texts: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[ForestContent, Scored]:
     """A forest that reads added columns, and the rows with them, in types that the forest knows.
 
-    `by_values` says that the types of the rows follow from the values (see `Source`). `texts` are
-    columns to read in the place of others, by the names of these. Raises `DpforestError` for a
-    column that is missing.
+    `texts` are columns to read in the place of others, by the names of these. Raises
+    `DpforestError` for a column that is missing.
     """
     refuse_missing(forest, rows.columns)
     found, types = spellings(rows.columns), dict(rows.columns)
+    by_values = types_from is TypesFrom.VALUES
     added: dict[str, str] = {}  # the names by those of the columns that are read
     attributes, casts = list(forest.domain.attributes), ["*"]
     for number, attribute in forest.used.items():

@@ -9,6 +9,7 @@ import duckdb
 from dpforest_duckdb.domain.table import TableInfo, refuse_folders
 from dpforest_duckdb.domain.types import column_types
 from dpforest_duckdb.engine.base import Trace
+from dpforest_duckdb.engine.columns.read_types import TypesFrom
 from dpforest_duckdb.engine.predictions.read_beside import read_beside
 from dpforest_duckdb.engine.sources.files import folder_names, opened_files
 from dpforest_duckdb.engine.sources.memory_database import NewDatabase
@@ -49,8 +50,8 @@ def score_files(
     table = TableInfo(source.catalog, "main", source.name, columns, folders=folders)
     refuse_folders(table, [attribute.column for attribute in forest.used.values()])
     rows = Scored(dialect.ident(*table.key), columns)
-    if not source.schema:
-        forest, rows = read_beside(forest, rows, by_values=False)
+    if source.types_from is not TypesFrom.SCHEMA:
+        forest, rows = read_beside(forest, rows, source.types_from)
     sql = score_sql(forest, rows, prefix=prefix, fast=True, keep=list(columns))
     copy = f"COPY ({sql}) TO {dialect.text(str(out))} ({_FORMATS[suffix]}, USE_TMP_FILE false)"
     with source.opened(table) as opened:

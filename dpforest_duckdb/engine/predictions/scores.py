@@ -10,6 +10,7 @@ import numpy as np
 
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.types import column_types
+from dpforest_duckdb.engine.columns.read_types import TypesFrom
 from dpforest_duckdb.engine.predictions.read_beside import read_beside
 from dpforest_duckdb.engine.sources.frame_columns import kinds_of
 from dpforest_duckdb.engine.sources.frames import AnyFrame, Frame, is_frame
@@ -41,7 +42,7 @@ def predicted(
     scored, keep = Scored(_ROWS, column_types(columns)), None
     if relation is not rows:
         keep = [name for name in columns if name not in texts.values()]
-        forest, scored = read_beside(forest, scored, by_values=True, texts=texts)
+        forest, scored = read_beside(forest, scored, TypesFrom.VALUES, texts)
     return _queried(relation, score_sql(forest, scored, prefix=prefix, fast=True, keep=keep))
 
 

@@ -26,7 +26,7 @@ from dpforest_duckdb.engine.base import (
     StoredRow,
 )
 from dpforest_duckdb.engine.coded_rows.rows import DuckDBRows
-from dpforest_duckdb.engine.columns.read_types import read_as
+from dpforest_duckdb.engine.columns.read_types import TypesFrom, read_as
 from dpforest_duckdb.engine.connection.statements import Statements
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.engine.tables.snapshot import DuckDBSnapshot
@@ -53,11 +53,10 @@ class ReadableRows:
 class Source(Protocol):
     """Rows that are in no table.
 
-    `columns` are the names and the types as DuckDB reads them. `schema` says that the types are
-    declared where the rows are, as in a Parquet file, `by_values` that they follow from the values,
-    as in a DataFrame. `rounded` are columns whose whole numbers may have been rounded before they
-    were read. `catalog` is the database that they are read in. `in_transaction` says that they are
-    read in a transaction of the user's connection, which can have one only.
+    `columns` are the names and the types as DuckDB reads them. `types_from` says what decides about
+    the types that a run reads. `rounded` are columns whose whole numbers may have been rounded
+    before they were read. `catalog` is the database that they are read in. `in_transaction` says
+    that they are read in a transaction of the user's connection, which can have one only.
     """
 
     @property
@@ -70,10 +69,7 @@ class Source(Protocol):
     def columns(self) -> Mapping[str, str]: ...
 
     @property
-    def schema(self) -> bool: ...
-
-    @property
-    def by_values(self) -> bool: ...
+    def types_from(self) -> TypesFrom: ...
 
     @property
     def rounded(self) -> Collection[str]: ...
@@ -120,18 +116,11 @@ class SourceEngine:
     def typed(self, table: TableInfo, domain: Domain, unit: PrivacyUnit) -> TableInfo:
         """See `read_as`."""
         source = self.source
-        return read_as(
-            table,
-            domain,
-            unit,
-            schema=source.schema,
-            by_values=source.by_values,
-            rounded=source.rounded,
-        )
+        return read_as(table, domain, unit, source.types_from, rounded=source.rounded)
 
     def declared(self, table: TableInfo) -> list[DeclaredColumn]:
         """The columns. Types alone declare something, and not where they follow from the values."""
-        by_values = self.source.by_values
+        by_values = self.source.types_from is TypesFrom.VALUES
         return [
             DeclaredColumn(name, kind, True, categories=None if by_values else kind.listed)
             for name, kind in table.columns.items()
@@ -154,7 +143,7 @@ class SourceEngine:
 
     def bytes_of_a_row(self, stored: StoredRow) -> int:
         """See `Engine`. In a DataFrame one word makes text of all ids, so they count as text."""
-        if stored.unit is not None and self.source.by_values:
+        if stored.unit is not None and self.source.types_from is TypesFrom.VALUES:
             stored = replace(stored, unit=VARCHAR)
         return self._user.bytes_of_a_row(stored)
 

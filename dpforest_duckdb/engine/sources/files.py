@@ -19,6 +19,7 @@ from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import NO_VALUES, column_type, column_types
 from dpforest_duckdb.engine.columns.casts import selected
+from dpforest_duckdb.engine.columns.read_types import TypesFrom
 from dpforest_duckdb.engine.connection.connect import CATALOG
 from dpforest_duckdb.engine.sources.csv_headers import Header, headers
 from dpforest_duckdb.engine.sources.engine import ReadableRows
@@ -102,9 +103,8 @@ class ParquetFiles:
     files: tuple[Path, ...]
     columns: Mapping[str, str]
     database: DatabaseOpener
-    schema = True
+    types_from = TypesFrom.SCHEMA
     in_text = False
-    by_values = False
     in_transaction = False
     catalog = CATALOG
 
@@ -150,9 +150,8 @@ class CsvFiles:
     files: tuple[Path, ...]
     headers: tuple[Header, ...]
     database: DatabaseOpener
-    schema = False
+    types_from = TypesFrom.DOMAIN
     in_text = True
-    by_values = False
     rounded = ()
     in_transaction = False
     catalog = CATALOG

@@ -14,6 +14,7 @@ from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import NO_VALUES, column_types
 from dpforest_duckdb.engine.columns.casts import selected
+from dpforest_duckdb.engine.columns.read_types import TypesFrom
 from dpforest_duckdb.engine.connection.connect import CATALOG
 from dpforest_duckdb.engine.sources.engine import ReadableRows
 from dpforest_duckdb.engine.sources.frame_columns import (
@@ -66,8 +67,7 @@ class Frame:
     columns: Mapping[str, str]
     database: DatabaseOpener
     rounded: frozenset[str]
-    schema = False
-    by_values = True
+    types_from = TypesFrom.VALUES
     in_transaction = False
     catalog = CATALOG
 

@@ -18,6 +18,7 @@ import duckdb
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.columns.casts import selected
+from dpforest_duckdb.engine.columns.read_types import TypesFrom
 from dpforest_duckdb.engine.sources.engine import ReadableRows
 from dpforest_duckdb.engine.sources.memory_database import Part
 from dpforest_duckdb.engine.sources.query_reads import refuse_unreadable
@@ -37,8 +38,7 @@ class Relation:
     columns: Mapping[str, str]
     engine: DuckDBEngine
     catalog: str
-    schema = False
-    by_values = False
+    types_from = TypesFrom.DOMAIN
     rounded = ()
     in_transaction = True
 

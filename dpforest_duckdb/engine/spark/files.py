@@ -13,7 +13,7 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import NO_VALUES, column_type
 from dpforest_duckdb.engine.base import DeclaredColumn, Trace
-from dpforest_duckdb.engine.columns.read_types import read_as
+from dpforest_duckdb.engine.columns.read_types import TypesFrom, read_as
 from dpforest_duckdb.engine.connection.connect import MEMORY, open_database
 from dpforest_duckdb.engine.sources.files import footers, plain_name
 from dpforest_duckdb.engine.sources.memory_database import MemoryDatabase
@@ -107,7 +107,7 @@ class SparkFiles(SparkEngine):
     def typed(self, table: TableInfo, domain: Domain, unit: PrivacyUnit) -> TableInfo:
         """See `read_as`."""
         floats = [name for name, kind in table.columns.items() if kind.family == "float"]
-        return read_as(table, domain, unit, schema=True, by_values=False, rounded=floats)
+        return read_as(table, domain, unit, TypesFrom.SCHEMA, rounded=floats)
 
     def _read(self, session: Session, *files: str) -> Frame:
         """The rows of some files, or of all.
