@@ -35,7 +35,7 @@ from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, ScoreRule, TrainingContext
 from dpforest_duckdb.splits.choose import draw_best
 from dpforest_duckdb.splits.limits import MAX_LEAVES, fitting, most_counted
-from dpforest_duckdb.splits.table_codes import JointTables, has_contrasts, release, vectors_of
+from dpforest_duckdb.splits.table_codes import JointTables, TableCodes, has_contrasts
 from dpforest_duckdb.splits.table_groups import like_groups
 from dpforest_duckdb.tree import MULTIWAY, Tree
 
@@ -165,10 +165,10 @@ def release_in_groups(
             counts[place] = context.randomness.noise.laplace(described, cost, k)
             noise[place] = laplace_deviation(cost, k)
             continue
-        counted = has_contrasts(released)
-        true = vectors_of([private[drawn[place]] for place in group], released, counted)
-        tables = release(true, released, cost, k, context.randomness.noise, counted)
-        if counted:
+        codes = TableCodes(released, with_totals=has_contrasts(released))
+        grouped = [private[drawn[place]] for place in group]
+        tables = codes.release(grouped, cost, k, context.randomness.noise)
+        if codes.with_totals:
             totals, noise_of_totals = tables.totals, tables.noise_of_totals
         for place, table, deviation in zip(group, tables.counts, tables.noise, strict=True):
             counts[place], noise[place] = table, deviation

@@ -14,7 +14,7 @@ from dpforest_duckdb.privacy.plan import PlannedQuery
 from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
-from dpforest_duckdb.splits.table_codes import deviations, release, vectors_of
+from dpforest_duckdb.splits.table_codes import TableCodes
 
 
 def release_jointly(rows: CodedRows, context: TrainingContext) -> Grown:
@@ -29,7 +29,7 @@ def release_jointly(rows: CodedRows, context: TrainingContext) -> Grown:
     k, cost = request.rows_per_unit, accountant.spend(Purpose.TABLES)
     private = [table[0] for table in rows.count_classes(0, 1)]
     attributes = request.domain.attributes if request.trees else ()
-    tables = release(vectors_of(private, attributes), attributes, cost, k, noise)
+    tables = TableCodes(attributes).release(private, cost, k, noise)
     assert tables.totals is not None, "the rows are one of the blocks"
     growth = Growth(request.domain.cells, 1 + len(attributes), len(request.domain.classes))
     growth.release(np.arange(growth.trees), tables.totals, tables.noise_of_totals)
@@ -45,7 +45,8 @@ def joint_tables_deviation(query: PlannedQuery, request: Request) -> float:
     """The largest standard deviation of a count in the tables of all attributes."""
     attributes, k = request.domain.attributes if request.trees else (), request.rows_per_unit
     (cost,) = query.by_depth
-    return max(deviations([None, *attributes], attributes, cost, k))
+    codes = TableCodes(attributes)
+    return max([codes.deviation_of_totals(cost, k), *codes.deviations(cost, k)])
 
 
 JOINT_TABLES = Learner(

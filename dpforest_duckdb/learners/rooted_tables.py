@@ -32,7 +32,7 @@ from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
 from dpforest_duckdb.splits.choose import draw_best
-from dpforest_duckdb.splits.table_codes import release, vectors_of
+from dpforest_duckdb.splits.table_codes import TableCodes
 from dpforest_duckdb.splits.utilities import classified
 from dpforest_duckdb.tree import Tree
 
@@ -64,15 +64,9 @@ def _released(rows: CodedRows, context: TrainingContext, allowed: Sequence[int])
     domain, k = request.domain, request.rows_per_unit
     roots, private = _drawn_roots(rows, context, allowed)
     others = [number for number in range(len(domain.attributes)) if number not in roots]
-    attributes = [domain.attributes[number] for number in others]
+    codes = TableCodes([domain.attributes[a] for a in others])
     cost = accountant.spend(Purpose.TABLES)
-    true = np.stack(
-        [
-            vectors_of([private[a][child] for a in others], attributes)
-            for child in range(len(private[0]))
-        ]
-    )
-    tables = release(true, attributes, cost, k, context.randomness.noise)
+    tables = codes.release([private[a] for a in others], cost, k, context.randomness.noise)
     assert tables.totals is not None, "the rows are one of the blocks"
     return ChildTables(
         domain=domain,

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -56,9 +56,14 @@ class Code:
         size = len(self.values)
         return SIGNS[size] if self.by_contrasts else np.eye(size, dtype=np.int64)
 
+    @property
+    def block_size(self) -> int:
+        """The dimensions of each block."""
+        return 1 if self.by_contrasts else len(self.values)
+
     def sums(self, table: Integers) -> Integers:
-        """The sums `[sum, class]` of a private `table[cell, class]`."""
-        described: Integers = table[list(self.values)]
+        """The sums `[…, sum, class]` of a private `table[…, cell, class]`."""
+        described: Integers = table[..., list(self.values), :]
         return self.signs.T @ described if self.by_contrasts else described
 
 
@@ -74,37 +79,6 @@ def _code_of(values: tuple[int, ...]) -> Code:
     if len(values) <= MOST_CONTRASTED:
         return Code(values, (1,) * (len(values) - 1))
     return Code(values, (len(values),))
-
-
-def blocks(attributes: Sequence[Attribute], rows: bool = True) -> list[int]:
-    """The dimensions of each block of a class's vector: the number of rows first, unless `rows` is
-    false, then attribute by attribute.
-    """
-    of_attributes = [size for attribute in attributes for size in code_of(attribute).blocks]
-    return [1] * rows + of_attributes
-
-
-def parts(attributes: Sequence[Attribute], rows_per_unit: int) -> int:
-    """The parts of a row: more for larger blocks, whose noise has a larger least radius.
-
-    There are fewer if a unit has so many rows that its noise is coarse anyway.
-    """
-    most = MAX_DENOMINATOR // (rows_per_unit * NANO)
-    return min(WHOLE * max(blocks(attributes)), most)
-
-
-def vectors_of(
-    tables: Sequence[Integers], attributes: Sequence[Attribute], rows: bool = True
-) -> Integers:
-    """The private vectors `[class, dimension]`, in rows, of private `tables[cell, class]`.
-
-    A row adds 1 to the number of rows of its class, and 1 or -1 to one or all of each attribute's
-    dimensions. It adds nothing to an attribute whose domain does not describe its value.
-    """
-    of_class = tables[0].sum(axis=0)[None][: int(rows)]
-    codes = [code_of(attribute) for attribute in attributes]
-    signed = [code.sums(table) for code, table in zip(codes, tables[: len(codes)], strict=True)]
-    return np.concatenate([of_class, *signed]).T
 
 
 @dataclass(frozen=True)
@@ -123,28 +97,97 @@ class JointTables:
     noise_of_totals: float
 
 
-def release(
-    vectors: Integers,
-    attributes: Sequence[Attribute],
-    cost: int,
-    rows_per_unit: int,
-    noise: CountNoise,
-    rows: bool = True,
-) -> JointTables:
-    """The tables of private `vectors[…, class, dimension]`, as `vectors_of` makes them, with joint
-    noise for nano-ε `cost`. They may be published.
+@dataclass(frozen=True)
+class TableCodes:
+    """The tables of some attributes, as they are released together.
+
+    `with_totals` says whether the rows of each class are released too. Contrasts need them.
     """
-    scale = parts(attributes, rows_per_unit)
-    all_blocks, sensitivity = blocks(attributes, rows), rows_per_unit * scale
-    flat = vectors.reshape(-1, vectors.shape[-1]) * scale
-    noisy = (noise.joint(flat, all_blocks, cost, sensitivity) / scale).reshape(vectors.shape)
-    of_totals, *of_counts = deviations([None, *attributes], attributes, cost, rows_per_unit, rows)
-    return JointTables(
-        counts=[whole(table) for table in tables_of(noisy, attributes, rows)],
-        noise=of_counts,
-        totals=whole(noisy[..., 0]) if rows else None,
-        noise_of_totals=of_totals if rows else 0.0,
-    )
+
+    attributes: Sequence[Attribute]
+    with_totals: bool = True
+
+    @cached_property
+    def _codes(self) -> list[Code]:
+        return [code_of(attribute) for attribute in self.attributes]
+
+    @cached_property
+    def blocks(self) -> tuple[int, ...]:
+        """The dimensions of each block of a class's vector: totals first, then attribute by
+        attribute.
+        """
+        of_attributes = (size for code in self._codes for size in code.blocks)
+        return (1,) * self.with_totals + tuple(of_attributes)
+
+    def parts(self, rows_per_unit: int) -> int:
+        """The parts of a row: more for larger blocks, whose noise has a larger least radius.
+
+        There are fewer if a unit has so many rows that its noise is coarse anyway.
+        """
+        most = MAX_DENOMINATOR // (rows_per_unit * NANO)
+        return min(WHOLE * max(self.blocks), most)
+
+    def vectors(self, tables: Sequence[Integers]) -> Integers:
+        """The vectors `[…, class, dimension]`, in rows, of `tables[…, cell, class]`; both private.
+
+        A row adds 1 to the number of rows of its class, and 1 or -1 to one or all of each
+        attribute's dimensions. It adds nothing to an attribute whose domain does not describe its
+        value. There may be more tables than attributes: totals are those of the first.
+        """
+        totals = [tables[0].sum(axis=-2, keepdims=True)] * self.with_totals
+        sums = [code.sums(table) for code, table in zip(self._codes, tables, strict=False)]
+        return np.concatenate([*totals, *sums], axis=-2).swapaxes(-1, -2)
+
+    def release(
+        self, tables: Sequence[Integers], cost: int, rows_per_unit: int, noise: CountNoise
+    ) -> JointTables:
+        """Private `tables[…, cell, class]` with joint noise for nano-ε `cost`, which may be
+        published.
+        """
+        vectors, scale = self.vectors(tables), self.parts(rows_per_unit)
+        flat = vectors.reshape(-1, vectors.shape[-1]) * scale
+        noisy = noise.joint(flat, self.blocks, cost, rows_per_unit * scale) / scale
+        noisy = noisy.reshape(vectors.shape)
+        totals = self.with_totals
+        return JointTables(
+            counts=[whole(table) for table in self.tables(noisy)],
+            noise=self.deviations(cost, rows_per_unit),
+            totals=whole(noisy[..., 0]) if totals else None,
+            noise_of_totals=self.deviation_of_totals(cost, rows_per_unit) if totals else 0.0,
+        )
+
+    def tables(self, vectors: Floats) -> list[Floats]:
+        """The tables `[…, value, class]` of attributes, from noisy vectors `[…, class, dimension]`.
+
+        Values are the cells that the domain describes.
+        """
+        flipped, first, found = vectors.swapaxes(-1, -2), int(self.with_totals), []
+        for code in self._codes:
+            end = first + sum(code.blocks)
+            table = flipped[..., first:end, :]
+            if code.by_contrasts:
+                table = np.concatenate([flipped[..., :1, :], table], axis=-2)
+                table = np.linalg.solve(_square(code), table).astype(np.float64, copy=False)
+            found.append(table)
+            first = end
+        return found
+
+    def deviations(self, cost: int, rows_per_unit: int) -> list[float]:
+        """The standard deviation of a count of each table, in rows. All counts of a table have the
+        same.
+        """
+        sizes = {code.block_size for code in self._codes}
+        of_block = {size: self._deviation(size, cost, rows_per_unit) for size in sizes}
+        return [of_block[code.block_size] * noise_ratio(len(code.values)) for code in self._codes]
+
+    def deviation_of_totals(self, cost: int, rows_per_unit: int) -> float:
+        """The standard deviation of the rows of a class."""
+        return self._deviation(1, cost, rows_per_unit)
+
+    def _deviation(self, size: int, cost: int, rows_per_unit: int) -> float:
+        """That of a figure in a block of `size`."""
+        scale = self.parts(rows_per_unit)
+        return joint_deviation(self.blocks, size, cost, rows_per_unit * scale) / scale
 
 
 def whole(figures: Floats) -> Integers:
@@ -152,49 +195,9 @@ def whole(figures: Floats) -> Integers:
     return np.rint(figures).astype(np.int64)
 
 
-def tables_of(vectors: Floats, attributes: Sequence[Attribute], rows: bool = True) -> list[Floats]:
-    """The tables `[…, value, class]` of attributes, from noisy vectors `[…, class, dimension]`.
-
-    Values are the cells that the domain describes.
-    """
-    flipped, first, found = vectors.swapaxes(-1, -2), int(rows), []
-    for code in map(code_of, attributes):
-        end = first + sum(code.blocks)
-        table = flipped[..., first:end, :]
-        if code.by_contrasts:
-            table = np.concatenate([flipped[..., :1, :], table], axis=-2)
-            table = np.linalg.solve(_square(code), table).astype(np.float64, copy=False)
-        found.append(table)
-        first = end
-    return found
-
-
 def _square(code: Code) -> Floats:
     """`[sum, value]`: the number of rows and the contrasts, as functions of a coded table."""
     return np.concatenate([np.ones((1, len(code.values))), code.signs.T])
-
-
-def deviations(
-    tables: Sequence[Attribute | None],
-    attributes: Sequence[Attribute],
-    cost: int,
-    rows_per_unit: int,
-    rows: bool = True,
-) -> list[float]:
-    """The standard deviation of a count of each table, in rows; None stands for the rows of a
-    class. All counts of a table have the same.
-    """
-    all_blocks, scale = blocks(attributes, rows), parts(attributes, rows_per_unit)
-    codes = [None if attribute is None else code_of(attribute) for attribute in tables]
-    sizes = [1 if code is None or code.by_contrasts else code.blocks[0] for code in codes]
-    of_block = {
-        size: joint_deviation(all_blocks, size, cost, rows_per_unit * scale) / scale
-        for size in set(sizes)
-    }
-    return [
-        of_block[size] if code is None else of_block[size] * noise_ratio(len(code.values))
-        for code, size in zip(codes, sizes, strict=True)
-    ]
 
 
 @lru_cache

@@ -24,8 +24,7 @@ def like_groups(attributes: Sequence[Attribute], costs: Sequence[int]) -> list[l
     """
     places: dict[int, list[int]] = {}
     for place, attribute in enumerate(attributes):
-        code = code_of(attribute)
-        places.setdefault(1 if code.by_contrasts else code.blocks[0], []).append(place)
+        places.setdefault(code_of(attribute).block_size, []).append(place)
     alike = [
         _Alike.of(size, [(attributes[place], costs[place]) for place in places[size]])
         for size in sorted(places)

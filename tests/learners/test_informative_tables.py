@@ -42,7 +42,7 @@ from dpforest_duckdb.recipes.ours.auto_rules import unexplained
 from dpforest_duckdb.recipes.ours.log_odds import tables_query
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits import limits
-from dpforest_duckdb.splits.table_codes import JointTables, deviations, has_contrasts
+from dpforest_duckdb.splits.table_codes import JointTables, TableCodes, has_contrasts
 from dpforest_duckdb.splits.table_groups import like_groups
 from dpforest_duckdb.training.prepare import prepare
 
@@ -335,8 +335,8 @@ def test_tables_are_grouped_so_that_they_have_the_least_noise() -> None:
     def variance_of(group: list[Attribute]) -> float:
         if len(group) == 1:
             return laplace_deviation(NANO // 10, 1) ** 2
-        cost, counted = len(group) * NANO // 10, has_contrasts(group)
-        return sum(each**2 for each in deviations(group, group, cost, 1, counted))
+        codes = TableCodes(group, with_totals=has_contrasts(group))
+        return sum(each**2 for each in codes.deviations(len(group) * NANO // 10, 1))
 
     def variance(groups: list[list[int]]) -> float:
         return sum(variance_of([attributes[place] for place in group]) for group in groups)
@@ -347,7 +347,7 @@ def test_tables_are_grouped_so_that_they_have_the_least_noise() -> None:
     assert all(variance(found) <= variance(other) for other in others)
     assert variance(found) < 5 * laplace_deviation(NANO // 10, 1) ** 2
     assert like_groups(attributes[2:3], [NANO]) == [[0]]
-    in_contrasts = deviations(attributes[1:2], attributes[1:2], NANO, 1)
+    in_contrasts = TableCodes(attributes[1:2]).deviations(NANO, 1)
     assert in_contrasts[0] > laplace_deviation(NANO, 1), "so one by itself is released as counts"
 
 

@@ -36,14 +36,7 @@ from dpforest_duckdb.recipes.ours.joint_rules import (
     out_of_reach,
 )
 from dpforest_duckdb.request import Request
-from dpforest_duckdb.splits.table_codes import (
-    WHOLE,
-    blocks,
-    deviations,
-    parts,
-    tables_of,
-    vectors_of,
-)
+from dpforest_duckdb.splits.table_codes import WHOLE, TableCodes
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.tree import LEAF
 
@@ -97,12 +90,12 @@ def test_a_row_more_changes_each_block_of_its_class_by_one(
         cell = data.draw(st.integers(0, attribute.cells - 1))
         outside |= cell not in attribute.described
         table[cell, label] += 1
-    change = vectors_of(after, domain.attributes) - vectors_of(before, domain.attributes)
+    codes = TableCodes(domain.attributes)
+    change = codes.vectors(after) - codes.vectors(before)
     assert not np.delete(change, label, axis=0).any()
-    sizes_of = blocks(domain.attributes)
-    first = np.cumsum([0, *sizes_of[:-1]])
+    first = np.cumsum([0, *codes.blocks[:-1]])
     by_block = np.add.reduceat(abs(change[label]), first)
-    assert change.shape == (classes, sum(sizes_of))
+    assert change.shape == (classes, sum(codes.blocks))
     assert by_block.max() <= 1
     assert by_block[0] == 1
     if not outside:
@@ -117,28 +110,27 @@ def test_without_noise_the_tables_come_back(sizes: list[int], nullable: bool) ->
     for attribute, table in zip(domain.attributes, tables, strict=True):
         table[attribute.described[0]] += np.delete(table, attribute.described, axis=0).sum(axis=0)
         table[np.setdiff1d(np.arange(attribute.cells), attribute.described)] = 0
-    vectors = vectors_of(tables, domain.attributes).astype(np.float64)
-    found = tables_of(vectors, domain.attributes)
+    codes = TableCodes(domain.attributes)
+    found = codes.tables(codes.vectors(tables).astype(np.float64))
     for attribute, table, same in zip(domain.attributes, tables, found, strict=True):
         assert same == pytest.approx(table[list(attribute.described)])
 
 
 def test_counts_have_the_deviation_that_the_model_says() -> None:
     domain = bound([1, 2, 3, 4, 5, 7], 4)
-    made, rows = domain.attributes, 1
-    size, cost, scale = sum(blocks(made)), NANO // 3, parts(made, rows)
+    codes, rows = TableCodes(domain.attributes), 1
+    size, cost, scale = sum(codes.blocks), NANO // 3, codes.parts(rows)
     nothing = np.zeros((8000, size), dtype=np.int64)
-    noisy = ExactNoise(SecureBits()).joint(nothing, blocks(made), cost, rows * scale) / scale
-    assert noisy[:, 0].std() == pytest.approx(deviations([None], made, cost, rows)[0], rel=0.05)
-    for attribute, decoded in zip(made, tables_of(noisy, made), strict=True):
-        (claimed,) = deviations([attribute], made, cost, rows)
+    noisy = ExactNoise(SecureBits()).joint(nothing, codes.blocks, cost, rows * scale) / scale
+    assert noisy[:, 0].std() == pytest.approx(codes.deviation_of_totals(cost, rows), rel=0.05)
+    for claimed, decoded in zip(codes.deviations(cost, rows), codes.tables(noisy), strict=True):
         assert decoded.std(axis=1) == pytest.approx(claimed, rel=0.06)
 
 
 def test_tables_of_few_values_cost_far_less_together_than_one_by_one() -> None:
     """Sixteen yes-or-no attributes: a third of the noise of tables that share ε."""
     domain = bound([2] * 16)
-    (together,) = deviations(domain.attributes[:1], domain.attributes, NANO, 1)
+    together = TableCodes(domain.attributes).deviations(NANO, 1)[0]
     alone = np.sqrt(2) * 16
     assert together < 0.45 * alone
 
@@ -146,9 +138,9 @@ def test_tables_of_few_values_cost_far_less_together_than_one_by_one() -> None:
 @pytest.mark.parametrize("rows_per_unit", [1, 3, 10**6])
 def test_the_parts_of_a_row_fit_the_sampler(rows_per_unit: int) -> None:
     made = bound([2, 9, 3]).attributes
-    scale = parts(made, rows_per_unit)
+    scale = TableCodes(made).parts(rows_per_unit)
     assert 8 <= scale <= WHOLE * 9
-    assert parts(made[:1], 1) == WHOLE
+    assert TableCodes(made[:1]).parts(1) == WHOLE
     assert rows_per_unit * scale * NANO <= MAX_DENOMINATOR
 
 
@@ -191,7 +183,7 @@ def test_the_noise_is_given_what_the_plan_says(
     (asked,) = [call for call in given_ if call.mechanism == "joint"]
     assert list(asked.blocks) == [1] * 7
     assert asked.cost == tables.total
-    assert asked.bound == rows_per_unit * parts(domain.attributes, rows_per_unit)
+    assert asked.bound == rows_per_unit * TableCodes(domain.attributes).parts(rows_per_unit)
     # what is noised is the vectors in the parts that the bound is in
     assert asked.private[:, 0].sum() == 300 * asked.bound
     assert [line.split(":")[0] for line in forest.guarantee.plan] == [*ROW_COUNTS, "tables"]

@@ -33,7 +33,7 @@ from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.request import TrainingContext
 from dpforest_duckdb.splits import choose
-from dpforest_duckdb.splits.table_codes import blocks, parts
+from dpforest_duckdb.splits.table_codes import TableCodes
 from dpforest_duckdb.tree import SCALE
 
 SIZES = (2, 3, 6)
@@ -98,7 +98,7 @@ def test_a_row_more_changes_the_released_vectors_by_the_sensitivity_at_most(
         more = [*rows, *some_rows(41 + start)[:k]]
         after = released(con, more, k)[1].given[-1]
         assert 0 < norm(after.private - before.private, after.blocks) <= after.bound
-    assert before.bound == k * parts(public().attributes[2:], k)
+    assert before.bound == k * TableCodes(public().attributes[2:]).parts(k)
 
 
 def test_every_combination_of_values_is_released_with_noise(
@@ -109,7 +109,7 @@ def test_every_combination_of_values_is_released_with_noise(
     tables, noise = released(con, [("a", "b", "c", "k1")] * 7)
     assert tables.roots == [0, 1]
     asked = noise.given[-1]
-    assert asked.blocks == blocks(public().attributes[2:])
+    assert asked.blocks == TableCodes(public().attributes[2:]).blocks
     assert asked.private.shape == (2 * 3 * 3, sum(asked.blocks))
     assert tables.totals.tolist() == [[0, 7 * (child == 1), 0] for child in range(6)]
     assert tables.counts[0].shape == (6, 6, 3)

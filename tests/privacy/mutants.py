@@ -38,7 +38,6 @@ from dpforest_duckdb.learners import (
     candidate_bins,
     class_means,
     informative_tables,
-    joint_tables,
     mixtures,
     private_bounds,
     specialisation,
@@ -55,6 +54,7 @@ from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.ours import boosted, tree_beside_sums
 from dpforest_duckdb.recipes.published import guan_aggregation
 from dpforest_duckdb.splits import choose, positions, table_codes
+from dpforest_duckdb.splits.table_codes import TableCodes
 from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.training import run as training
 from dpforest_duckdb.training.preliminary import row_counts, strongest_attribute
@@ -317,8 +317,8 @@ def tables_in_two_groups() -> None:
 
 def grouped_rows_counted_twice() -> None:
     """A row counts twice in tables that are released in groups."""
-    vectors = informative_tables.vectors_of
-    informative_tables.vectors_of = lambda *given: 2 * vectors(*given)
+    vectors = TableCodes.vectors
+    TableCodes.vectors = lambda *given: 2 * vectors(*given)  # type: ignore[method-assign]
 
 
 def mixtures_rated_without_bound() -> None:
@@ -584,24 +584,24 @@ def bounds_checked_as_of_one_attribute() -> None:
 
 def joint_tables_with_true_totals() -> None:
     """The classes' rows that joint tables release are the true ones."""
-    release = joint_tables.release
+    release = TableCodes.release
 
-    def with_true_totals(vectors: Any, *rest: Any) -> Any:
-        return replace(release(vectors, *rest), totals=vectors[:, 0])
+    def with_true_totals(self: TableCodes, tables: Any, *rest: Any) -> Any:
+        return replace(release(self, tables, *rest), totals=self.vectors(tables)[:, 0])
 
-    joint_tables.release = with_true_totals
+    TableCodes.release = with_true_totals  # type: ignore[method-assign]
 
 
 def joint_tables_print_the_number_of_rows() -> None:
     """Joint tables say how many rows they count."""
-    vectors = joint_tables.vectors_of
+    vectors = TableCodes.vectors
 
     def said(*args: Any) -> Any:
         found = vectors(*args)
         print(f"{found[:, 0].sum()} rows")
         return found
 
-    joint_tables.vectors_of = said
+    TableCodes.vectors = said  # type: ignore[method-assign]
 
 
 def true_gradients_printed() -> None:

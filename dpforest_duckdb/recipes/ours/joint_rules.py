@@ -26,7 +26,7 @@ from dpforest_duckdb.recipes.ours.auto_rules import (
     tables_wanted,
 )
 from dpforest_duckdb.request import Request
-from dpforest_duckdb.splits.table_codes import blocks, deviations
+from dpforest_duckdb.splits.table_codes import TableCodes
 
 COARSEST = 2  # bins: the least of joint tables
 
@@ -139,7 +139,7 @@ def few_figures_fit(request: Request) -> bool:
 
 
 def _figures(attributes: Iterable[Attribute], bins: int) -> int:
-    return sum(blocks([each.recut(bins) for each in attributes]))
+    return sum(TableCodes([each.recut(bins) for each in attributes]).blocks)
 
 
 def roughness(figures: int, request: Request) -> float:
@@ -156,7 +156,7 @@ def _finer_together(request: Request) -> bool:
     attributes, k = request.domain.attributes, request.rows_per_unit
     if tables_wanted(request) == len(attributes):
         return False
-    joint = deviations(attributes, attributes, request.epsilon, k)
+    joint = TableCodes(attributes).deviations(request.epsilon, k)
     return float(np.mean(joint)) < _noise_of_few(request)
 
 
@@ -167,7 +167,7 @@ def _all_say_more(request: Request) -> bool:
     say more because the few are not any attributes, but the strongest.
     """
     attributes, k = request.domain.recut(COARSEST).attributes, request.rows_per_unit
-    joint = deviations(attributes, attributes, request.epsilon, k)
+    joint = TableCodes(attributes).deviations(request.epsilon, k)
     said = len(attributes) / float(np.mean(np.square(joint)))
     return said >= 1.5 * tables_wanted(request) / _noise_of_few(request) ** 2
 

@@ -27,7 +27,7 @@ from dpforest_duckdb.recipes.plans import mixture_choice
 from dpforest_duckdb.recipes.recipe import Adaptation, recipe_of_tables
 from dpforest_duckdb.recipes.row_count_queries import left, preliminary_queries
 from dpforest_duckdb.request import Request
-from dpforest_duckdb.splits.table_codes import deviations
+from dpforest_duckdb.splits.table_codes import TableCodes
 
 
 def roots(request: Request) -> tuple[list[int], int]:
@@ -55,7 +55,7 @@ def noise_of_sum(request: Request) -> float:
     if not request.rows:
         return 0.0
     attributes, k = request.domain.attributes, request.rows_per_unit
-    of_counts = deviations(attributes, attributes, request.epsilon, k)
+    of_counts = TableCodes(attributes).deviations(request.epsilon, k)
     noise = [len(a.described) * of_one for a, of_one in zip(attributes, of_counts, strict=True)]
     rows = request.rows / len(request.domain.classes)
     return math.sqrt(len(attributes)) * float(np.mean(noise)) / rows
