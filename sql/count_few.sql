@@ -1,5 +1,6 @@
 -- Count the rows of each class, by node and value, for every attribute of some trees at once, where
 -- rows are few: one GROUP BY for all attributes is planned in less time than one for each.
+-- For pairs of values, nodes are the bins of one attribute.
 -- inputs: the TEMP table of codes; the node_classes to count, or the first of them
 -- outputs: one row per group that has rows; Python fills the empty cells before noise is added
 -- key = (node_class * blocks + block) * values + value; node_class = node * classes + class
@@ -14,7 +15,7 @@ FROM (
 {% endfor %}
   ]) AS "key"
   FROM (
-    SELECT {% for word in words %}CAST(c.{{ word }} AS BIGINT) AS {{ word }}, {% endfor %}CAST(c.{{ node_class.column }} AS BIGINT) * {{ blocks | length * values }} AS "first"
+    SELECT {% for word in words %}CAST({{ word }} AS BIGINT) AS {{ word }}, {% endfor %}CAST({{ node_class.column }} AS BIGINT) * {{ blocks | length * values }} AS "first"
     FROM {{ node_class.codes | indent(4) }} AS c
 {% if wanted %}
     JOIN (SELECT {{ wanted }} AS "node_class") AS wanted ON wanted."node_class" = c.{{ node_class.column }}

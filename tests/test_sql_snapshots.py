@@ -291,7 +291,7 @@ def test_each_step_has_the_name_of_its_template() -> None:
 
     with mock.patch.object(Statements, "call", called), duckdb.connect() as con:
         _session(con)
-    assert {"count_classes", "count_few", "count_pairs"} <= steps
+    assert {"count_classes", "count_few"} <= steps
 
 
 def test_the_counting_statement_names_the_attributes_of_each_block(

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, starmap
-from typing import Any
 
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.engine.base import Splits
+from dpforest_duckdb.engine.coded_rows.layout import Layout
 from dpforest_duckdb.engine.coded_rows.leaves import entry
 from dpforest_duckdb.engine.coded_rows.same_nodes import SameNodes
 from dpforest_duckdb.engine.coded_rows.stored_rows import StoredRows
-from dpforest_duckdb.engine.connection.temp_space import GROUPS
 from dpforest_duckdb.engine.shared.grids import dense
-from dpforest_duckdb.engine.shared.packing import MAX_COUNTED, Block
+from dpforest_duckdb.engine.shared.packing import MAX_COUNTED, Block, Place
 from dpforest_duckdb.engine.shared.siblings import Siblings
 from dpforest_duckdb.sql import Sql, comment, render
 
 FEW_ROWS = 2**14  # up to about so many are counted by one GROUP BY for all attributes
-
-
-@dataclass(frozen=True)
-class Counted:
-    """What a statement counts: the `wanted` nodes in some node_class columns, or, if none are
-    named, those from the `lowest` one.
-    """
-
-    columns: Sequence[Sql]
-    wanted: Sequence[int]
-    lowest: int
+RootCounts = dict[tuple[int, int], list[Integers]]  # by first node and number of nodes
 
 
 @dataclass(frozen=True)
@@ -45,6 +33,18 @@ class NodeClass:
 
 
 @dataclass(frozen=True)
+class Counted:
+    """What a statement counts: the `wanted` nodes in some node_class columns, or, if none are
+    named, those from the `first` one. If it is `materialized`, it finds their rows once.
+    """
+
+    node_classes: Sequence[NodeClass]
+    materialized: bool
+    wanted: Sequence[int] = ()
+    first: int = 0
+
+
+@dataclass(frozen=True)
 class CountedBlock:
     """The number, the code and the attributes of a block."""
 
@@ -53,26 +53,66 @@ class CountedBlock:
     names: Sql
 
 
+class OneByOne:
+    """Each block has a GROUP BY of its own."""
+
+    template = "count_classes"
+
+    def at_once(self, stored: StoredRows, blocks: int, columns: int) -> int:
+        """How many of the blocks one statement counts, for so many node_class columns."""
+        return max(1, stored.groups_at_once // columns)
+
+    def code(self, layout: Layout, place: Place) -> Sql:
+        return layout.code(place)
+
+    def groups(
+        self, found: Mapping[str, Integers], blocks: int, values: int
+    ) -> Mapping[str, Integers]:
+        """The block, node_class, value and rows of each group that a statement found."""
+        return found
+
+
+class Together:
+    """All blocks have one GROUP BY, which takes no memory for each of them."""
+
+    template = "count_few"
+
+    def at_once(self, stored: StoredRows, blocks: int, columns: int) -> int:
+        return blocks
+
+    def code(self, layout: Layout, place: Place) -> Sql:
+        return layout.bits_at(place)
+
+    def groups(
+        self, found: Mapping[str, Integers], blocks: int, values: int
+    ) -> Mapping[str, Integers]:
+        node_block, value = np.divmod(found["key"], values)
+        node_class, block = np.divmod(node_block, blocks)
+        return {"block": block, "node_class": node_class, "value": value, "rows": found["rows"]}
+
+
+Counting = OneByOne | Together
+
+
+def counting(likely_rows: int) -> Counting:
+    """How that many rows are counted fastest; 0 is an unknown number."""
+    return Together() if 0 < likely_rows <= FEW_ROWS else OneByOne()
+
+
 class ClassCounts:
     """Counts stored rows, each group of equal nodes once.
 
     The counts of a depth stay in memory until the next depth is counted, where one child of each
-    split follows by subtraction.
+    split follows by subtraction. `at_roots` are the counts of the same rows at their roots.
     """
 
-    def __init__(self, stored: StoredRows) -> None:
+    def __init__(self, stored: StoredRows, counting: Counting, at_roots: RootCounts) -> None:
         self._stored = stored
-        self._few = False
-        self._at_roots: dict[tuple[int, int], list[Integers]] = {}  # by first node and nodes
+        self._counting = counting
+        self.at_roots = at_roots
         copies = len(stored.node_classes)
         self._siblings = Siblings(stored.domain.cells)
         self._same_nodes = SameNodes(stored.domain.cells, copies if copies > 1 else 0)
-
-    def of_same_codes(self, stored: StoredRows, likely_rows: int) -> ClassCounts:
-        """Those of the same rows at their roots, by the statement for `likely_rows`."""
-        other = ClassCounts(stored)
-        other._at_roots, other._few = self._at_roots, 0 < likely_rows <= FEW_ROWS
-        return other
 
     def follow(self, splits: Splits) -> None:
         """Note the splits by which the rows were routed."""
@@ -90,9 +130,9 @@ class ClassCounts:
         else:
             copies = self._stored.copies
             nodes = copies.nodes(nodes)
-            if (first, nodes) not in self._at_roots:
-                self._at_roots[first, nodes] = self._of_nodes(first, nodes)
-            counts = list(map(copies.of_all, self._at_roots[first, nodes]))
+            if (first, nodes) not in self.at_roots:
+                self.at_roots[first, nodes] = self._of_nodes(first, nodes)
+            counts = list(map(copies.of_all, self.at_roots[first, nodes]))
         self._siblings.fill(counts, first)
         return counts
 
@@ -118,21 +158,16 @@ class ClassCounts:
         number = entry(stored.layout.code_of(attribute), bins)
         label = f"{stored.node_classes[0]} % {stored.classes}"
         node_class = Sql(f"({number}) * {stored.classes} + {label}")
-
-        def groups(parts: Sequence[Block]) -> Mapping[str, Integers]:
-            return self._found(
-                "count_pairs", parts, codes=stored.codes, node_class=node_class, few=self._few
-            )
-
-        return self._grids(0, max(bins) + 1, groups)
+        of_bins = NodeClass(node_class, stored.codes, stored.ident("rows0"))
+        return self._grids(0, max(bins) + 1, Counted([of_bins], materialized=True))
 
     def _of_nodes(self, first: int, nodes: int) -> list[Integers]:
         """The counts of nodes, without those of children that follow by subtraction."""
         stored = self._stored
         counted = self._siblings.counted(first, nodes)
         same = self._same_nodes.pairs(counted.tolist() if stored.routed else [])
-        some = len(counted) - len(same) < nodes
-        wanted = np.setdiff1d(counted, same[:, 0]).tolist() if some else []
+        fewer = len(counted) - len(same) < nodes
+        wanted = np.setdiff1d(counted, same[:, 0]).tolist() if fewer else []
         columns = [
             column
             for column, held in zip(stored.counted, stored.open, strict=False)
@@ -141,43 +176,32 @@ class ClassCounts:
         lowest = wanted[0] if wanted else first
         if len(wanted) == first + nodes - lowest:  # the last ones, which need no list
             wanted = []
+        below = any(node < lowest for nodes in stored.open for node in nodes)
         counts = [np.zeros((nodes, size, stored.classes), np.int64) for size in stored.domain.cells]
         for start in range(0, len(columns), MAX_COUNTED):
-            node_classes = columns[start : start + MAX_COUNTED]
-            groups = functools.partial(self._groups, Counted(node_classes, wanted, lowest))
-            found = self._grids(first, nodes, groups, len(node_classes))
-            for whole, part in zip(counts, found, strict=True):
+            node_classes = [
+                NodeClass(column, stored.counted_codes(column), stored.ident(f"rows{copy}"))
+                for copy, column in enumerate(columns[start : start + MAX_COUNTED])
+            ]
+            materialized = bool(wanted) or stored.tests_splits
+            some = Counted(node_classes, materialized, wanted, lowest if below else 0)
+            for whole, part in zip(counts, self._grids(first, nodes, some), strict=True):
                 whole += part
         for whole in counts:
             whole[same[:, 0] - first] = whole[same[:, 1] - first]
         return counts
 
-    @functools.cached_property
-    def _groups_at_once(self) -> int:
-        """How many GROUP BYs of one statement fit into memory."""
-        return self._stored.at_once(GROUPS)
-
-    def _grids(
-        self,
-        first: int,
-        nodes: int,
-        groups: Callable[[Sequence[Block]], Mapping[str, Integers]],
-        columns: int = 1,
-    ) -> list[Integers]:
-        """The counts of nodes, or of the bins of pairs; `groups` finds those of some blocks.
-
-        `columns` is the number of node_class columns that it reads.
-        """
+    def _grids(self, first: int, nodes: int, counted: Counted) -> list[Integers]:
+        """The counts of nodes, or of the bins of pairs."""
         classes = self._stored.classes
         parts = [
             part for block in self._stored.layout.blocks for part in block.parts(nodes, classes)
         ]
-        # one GROUP BY for all attributes takes no memory for each of them
-        at_once = len(parts) if self._few else max(1, self._groups_at_once // columns)
+        at_once = self._counting.at_once(self._stored, len(parts), len(counted.node_classes))
         counts: list[Integers] = []
         for start in range(0, len(parts), at_once):
             some = parts[start : start + at_once]
-            found = groups(some)
+            found = self._groups(counted, some)
             order = np.argsort(found["block"], kind="stable")
             ends = np.searchsorted(found["block"][order], range(len(some) + 1))
             code, node_class, rows = (
@@ -191,40 +215,23 @@ class ClassCounts:
 
     def _groups(self, counted: Counted, parts: Sequence[Block]) -> Mapping[str, Integers]:
         """The groups of rows with the same node_class and code, for some blocks."""
-        stored, lowest = self._stored, counted.lowest
-        above = not all(lowest <= node for nodes in stored.open for node in nodes)
-        return self._found(
-            "count_few" if self._few else "count_classes",
-            parts,
-            materialized=bool(counted.wanted) or stored.tests_splits,
-            node_classes=[
-                NodeClass(node_class, stored.counted_codes(node_class), stored.ident(f"rows{copy}"))
-                for copy, node_class in enumerate(counted.columns)
-            ],
-            node_class_type=stored.node_class_type,
-            wanted=counted.wanted and self._node_classes_of(counted.wanted),
-            first=lowest * stored.classes if above else 0,
-        )
-
-    def _found(self, step: str, parts: Sequence[Block], **values: Any) -> dict[str, Integers]:
-        """The groups that a template counts, for some blocks."""
-        layout, most = self._stored.layout, max(block.size for block in parts)
-        code = layout.bits_at if self._few else layout.code
+        stored, layout, most = self._stored, self._stored.layout, max(part.size for part in parts)
         sql = render(
-            step,
+            self._counting.template,
             words=layout.words,
             blocks=[
-                CountedBlock(i, code(block.place), self._names(block))
+                CountedBlock(i, self._counting.code(layout, block.place), self._names(block))
                 for i, block in enumerate(parts)
             ],
             values=most,
-            **values,
+            materialized=counted.materialized,
+            node_classes=counted.node_classes,
+            node_class_type=stored.node_class_type,
+            wanted=counted.wanted and self._node_classes_of(counted.wanted),
+            first=counted.first * stored.classes,
         )
-        found: dict[str, Integers] = self._stored.arrays(sql, step=step)
-        if self._few:
-            node_block, found["value"] = np.divmod(found["key"], most)
-            found["node_class"], found["block"] = np.divmod(node_block, len(parts))
-        return found
+        found = stored.arrays(sql, step=self._counting.template)
+        return self._counting.groups(found, len(parts), most)
 
     def _names(self, block: Block) -> Sql:
         """The names of the attributes whose codes a block holds, for people who read the SQL."""

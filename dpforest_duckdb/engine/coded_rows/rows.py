@@ -14,7 +14,7 @@ from dpforest_duckdb.engine.base import (
     Gradients,
     Splits,
 )
-from dpforest_duckdb.engine.coded_rows.class_counts import ClassCounts
+from dpforest_duckdb.engine.coded_rows.class_counts import ClassCounts, RootCounts, counting
 from dpforest_duckdb.engine.coded_rows.gradients import ScoredRows
 from dpforest_duckdb.engine.coded_rows.leaves import constants, entry
 from dpforest_duckdb.engine.coded_rows.mixed_votes import MixedVotes
@@ -41,28 +41,31 @@ class LabelledTree:
 
 
 class DuckDBRows:
-    """The coded rows of one run, in a TEMP table."""
+    """The coded rows of one run, in a TEMP table, read by the statements for `likely_rows` (0:
+    unknown). `at_roots` are counts of the same rows at their roots.
+    """
 
-    def __init__(self, stored: StoredRows) -> None:
+    def __init__(
+        self, stored: StoredRows, likely_rows: int = 0, at_roots: RootCounts | None = None
+    ) -> None:
         self._stored = stored
-        self._class_counts = ClassCounts(stored)
+        known = {} if at_roots is None else at_roots
+        self._class_counts = ClassCounts(stored, counting(likely_rows), known)
         self._scored = ScoredRows(stored)
         self._ident, self._layout = stored.ident, stored.layout
         self._classes, self._node_classes = stored.classes, stored.node_classes
-        self._likely_rows = 0
+        self._likely_rows = likely_rows
 
     def with_same_codes(
         self, copies: int, *, likely_rows: int = 0, owned: bool = False
     ) -> DuckDBRows:
-        """The same rows at their roots, read by the statements for `likely_rows` (0: unknown).
+        """The same rows at their roots, read by the statements for `likely_rows`.
 
         If the coded table is `owned`, it is dropped with them; then the rows here must not be used
         any more.
         """
-        other = DuckDBRows(self._stored.with_same_codes(copies, owned=owned))
-        other._class_counts = self._class_counts.of_same_codes(other._stored, likely_rows)
-        other._likely_rows = likely_rows
-        return other
+        stored = self._stored.with_same_codes(copies, owned=owned)
+        return DuckDBRows(stored, likely_rows, self._class_counts.at_roots)
 
     def count_classes(self, first: int, nodes: int) -> list[Integers]:
         return self._class_counts.by_value(first, nodes)

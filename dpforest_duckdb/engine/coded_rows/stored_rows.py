@@ -19,7 +19,7 @@ from dpforest_duckdb.engine.coded_rows.layout import Layout
 from dpforest_duckdb.engine.coded_rows.leaves import at_leaf, in_grid
 from dpforest_duckdb.engine.coded_rows.routing import Move, Moves, moved
 from dpforest_duckdb.engine.connection.statements import Statements
-from dpforest_duckdb.engine.connection.temp_space import at_once
+from dpforest_duckdb.engine.connection.temp_space import GROUPS, at_once
 from dpforest_duckdb.engine.shared.copies import Copies
 from dpforest_duckdb.scoring.codes import unsigned
 from dpforest_duckdb.sql import Column, Sql, nested, render
@@ -194,6 +194,11 @@ class StoredRows:
         """How many parts of a statement fit into memory: see `temp_space.at_once`."""
         found: int = self.statements.call(lambda: at_once(self.cursor, size), on=self.cursor)
         return found
+
+    @functools.cached_property
+    def groups_at_once(self) -> int:
+        """How many GROUP BYs of one statement fit into memory."""
+        return self.at_once(GROUPS)
 
     @property
     def tests_splits(self) -> bool:
