@@ -5,41 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
-from dpforest_duckdb.engine.shared.packing import Place, blocks
+from dpforest_duckdb.engine.shared.packing import PackedColumns, Place
 from dpforest_duckdb.scoring.codes import unsigned
 from dpforest_duckdb.sql import Sql
 
 
-class Layout:
-    """The packed columns `words`, and the place in them of every attribute's code."""
+class Layout(PackedColumns):
+    """The packed columns in DuckDB, each in the narrowest type."""
 
     def __init__(self, cells: Sequence[int], classes: int, ident: Callable[[str], Sql]) -> None:
-        self.cells = tuple(cells)
-        self.blocks = blocks(self.cells, classes)
-        self.places = [block.place_of(a) for block in self.blocks for a in block.attributes]
-        self.words = [ident(f"codes{word}") for word in range(self.blocks[-1].word + 1)]
+        super().__init__(cells, classes, lambda word: ident(f"codes{word}"))
         self._ident = ident
+        ends = {block.word: block.place.shift + block.place.bits for block in self.blocks}
+        self._types = [unsigned(2**end - 1) for end in ends.values()]
 
     @cached_property
     def separate(self) -> list[Sql]:
         """Names of columns that hold one attribute's code alone, in statements that need them."""
         return [self._ident(f"cell{attribute}") for attribute in range(len(self.cells))]
 
-    def packed(self, codes: Sequence[str]) -> list[Sql]:
-        """The SQL of each packed column: the codes of its attributes, shifted to their bits."""
-        found = []
-        for word in range(len(self.words)):
-            packed = [block for block in self.blocks if block.word == word]
-            kind = unsigned(2 ** (packed[-1].place.shift + packed[-1].place.bits) - 1)
-            shifted = [
-                f"(CAST({codes[number]} AS {kind}) << {self.places[number].shift})"
-                if self.places[number].shift
-                else f"CAST({codes[number]} AS {kind})"
-                for block in packed
-                for number in block.attributes
-            ]
-            found.append(Sql("\n      | ".join(shifted)))
-        return found
+    def shifted(self, code: str, place: Place) -> str:
+        wide = f"CAST({code} AS {self._types[place.word]})"
+        return f"({wide} << {place.shift})" if place.shift else wide
 
     def code(self, place: Place) -> Sql:
         """The code at a place, in the narrowest type: small keys are hashed faster."""

@@ -9,6 +9,8 @@ depends on the public domain alone.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -16,6 +18,7 @@ from itertools import accumulate
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.sql import Sql
 
 MAX_CODES = 256  # codes of a block, which fit into one byte; an attribute with more is by itself
 WORD = 63  # bits of a packed column, without the sign bit
@@ -127,6 +130,27 @@ def blocks(cells: tuple[int, ...], classes: int) -> tuple[Block, ...]:
         placed.append(Block(group.first, group.cells, word, used))
         used += bits
     return tuple(placed)
+
+
+class PackedColumns(ABC):
+    """The packed columns `words`, and the place in them of every attribute's code."""
+
+    def __init__(self, cells: Sequence[int], classes: int, name: Callable[[int], Sql]) -> None:
+        self.cells = tuple(cells)
+        self.blocks = blocks(self.cells, classes)
+        self.places = [block.place_of(a) for block in self.blocks for a in block.attributes]
+        self.words = list(map(name, range(self.blocks[-1].word + 1)))
+
+    @abstractmethod
+    def shifted(self, code: str, place: Place) -> str:
+        """A code, shifted to its place."""
+
+    def packed(self, codes: Sequence[str]) -> list[Sql]:
+        """The SQL of each packed column: the codes of its attributes, shifted to their bits."""
+        terms: list[list[str]] = [[] for _ in self.words]
+        for code, place in zip(codes, self.places, strict=True):
+            terms[place.word].append(self.shifted(code, place))
+        return [Sql("\n      | ".join(of_word)) for of_word in terms]
 
 
 def _bits(cells: int) -> int:

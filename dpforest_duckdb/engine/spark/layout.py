@@ -11,29 +11,22 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers, Mask
-from dpforest_duckdb.engine.shared.packing import Place, blocks
+from dpforest_duckdb.engine.shared.packing import PackedColumns, Place
 from dpforest_duckdb.sql import Sql
 
 
-class Layout:
-    """The columns, the blocks, and the numbers of the first cell of each attribute."""
+class Layout(PackedColumns):
+    """The packed columns in Spark, and the numbers of the first code of each block and of the first
+    cell of each attribute.
+    """
 
     def __init__(self, cells: Sequence[int], classes: int, ident: Callable[[str], Sql]) -> None:
-        self.cells = tuple(cells)
+        super().__init__(cells, classes, lambda word: ident(f"word{word}"))
         self.offsets = np.cumsum([0, *cells])
-        self.blocks = blocks(self.cells, classes)
-        self.words = [ident(f"word{n}") for n in range(self.blocks[-1].word + 1)]
         self.starts = np.cumsum([0, *(block.size for block in self.blocks)])
 
-    def packed(self, codes: Sequence[Sql]) -> list[Sql]:
-        """Each column, from the codes of all attributes."""
-        terms: list[list[str]] = [[] for _ in self.words]
-        for block in self.blocks:
-            for attribute in block.attributes:
-                place = block.place_of(attribute)
-                wide = f"CAST({codes[attribute]} AS BIGINT)"
-                terms[block.word].append(f"shiftleft({wide}, {place.shift})")
-        return [Sql("\n      | ".join(of_word)) for of_word in terms]
+    def shifted(self, code: str, place: Place) -> str:
+        return f"shiftleft(CAST({code} AS BIGINT), {place.shift})"
 
     def code(self, block: int) -> Sql:
         """The joint code of a block."""
@@ -41,8 +34,7 @@ class Layout:
 
     def cell(self, attribute: int) -> Sql:
         """The code of one attribute."""
-        (block,) = (block for block in self.blocks if attribute in block.attributes)
-        return self._at(block.place_of(attribute))
+        return self._at(self.places[attribute])
 
     def _at(self, place: Place) -> Sql:
         shifted = f"shiftright({self.words[place.word]}, {place.shift})"
