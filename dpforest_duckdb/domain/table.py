@@ -59,6 +59,13 @@ def refuse_folders(table: TableInfo, names: Iterable[str]) -> None:
         )
 
 
+def columns_changed(rows: str) -> DpforestError:
+    """The error for rows whose columns are no longer those of the plan."""
+    return DpforestError(
+        f"The columns of {rows} have changed since the run was planned: plan it again."
+    )
+
+
 def quoted_name(*parts: str) -> str:
     """A name of several parts, each in quotes if it has a dot or a quote: no two names are equal.
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dpforest_duckdb.domain.names import fold
-from dpforest_duckdb.domain.table import TableInfo
+from dpforest_duckdb.domain.table import TableInfo, columns_changed
 from dpforest_duckdb.errors import (
     BudgetError,
     DebitStaysError,
@@ -135,10 +135,7 @@ class Account(KeptAccount):
 
         def spend(chain: Chain, info: TableInfo) -> tuple[tuple[int, ...], Holder]:
             if info.columns != self.info.columns:
-                raise DpforestError(
-                    f'The columns of table "{info.display}" have changed since the run was '
-                    "planned: plan it again."
-                )
+                raise columns_changed(f'table "{info.display}"')
             self._refuse_other_cap(info)
             holder = self._identify(chain, info)
             self._refuse_unanchored(chain.cap(holder.budget_id), info)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.names import fold
-from dpforest_duckdb.domain.table import TableInfo
+from dpforest_duckdb.domain.table import TableInfo, columns_changed
 from dpforest_duckdb.domain.types import NO_VALUES, column_type, column_types
 from dpforest_duckdb.engine.columns.casts import selected
 from dpforest_duckdb.engine.columns.read_types import TypesFrom
@@ -248,9 +248,7 @@ def _refuse_changed(
                 "again."
             )
     if columns() != planned:
-        raise DpforestError(
-            f'The columns of "{source.name}" have changed since the run was planned: plan it again.'
-        )
+        raise columns_changed(f'"{source.name}"')
 
 
 def _schema(files: Sequence[Path], database: DatabaseOpener) -> dict[str, str]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpforest_duckdb.domain.names import fold
-from dpforest_duckdb.domain.table import TableInfo
+from dpforest_duckdb.domain.table import TableInfo, columns_changed
 from dpforest_duckdb.domain.types import NO_VALUES, column_types
 from dpforest_duckdb.engine.columns.casts import selected
 from dpforest_duckdb.engine.columns.read_types import TypesFrom
@@ -108,10 +108,7 @@ class Frame:
         with self.database.opened() as memory:
             _, present = _registered(memory, without_rows(self.rows))
             if not table.columns.keys() <= present.keys():
-                raise DpforestError(
-                    "The columns of the frame have changed since the run was planned: plan it "
-                    "again."
-                )
+                raise columns_changed("the frame")
             cursor = new_cursor(memory)
 
             def fill() -> None:

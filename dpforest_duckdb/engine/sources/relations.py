@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import duckdb
 
 from dpforest_duckdb.domain.names import fold
-from dpforest_duckdb.domain.table import TableInfo
+from dpforest_duckdb.domain.table import TableInfo, columns_changed
 from dpforest_duckdb.engine.columns.casts import selected
 from dpforest_duckdb.engine.columns.read_types import TypesFrom
 from dpforest_duckdb.engine.sources.engine import ReadableRows
@@ -70,9 +70,7 @@ class Relation:
         refuse_unreadable(self.engine, self.relation)
         sql, user = self.engine.call(self.relation.sql_query), self.engine.connection
         if self.engine.call(lambda: columns_of(user.sql(sql))) != self.columns:
-            raise DpforestError(
-                "The columns of the query have changed since the run was planned: plan it again."
-            )
+            raise columns_changed("the query")
 
     @contextlib.contextmanager
     def opened(self, table: TableInfo) -> Iterator[ReadableRows]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.names import fold, split_name
-from dpforest_duckdb.domain.table import TableInfo
+from dpforest_duckdb.domain.table import TableInfo, columns_changed
 from dpforest_duckdb.domain.types import BOOLEAN, ColumnType, column_type
 from dpforest_duckdb.engine.base import DeclaredColumn, Engine, StoredRow, Trace
 from dpforest_duckdb.engine.spark.snapshot import SparkSnapshot, hashable
@@ -261,10 +261,7 @@ class SparkEngine:
             frame = self.fresh(steps.session, table)
             found = types(frame)
             if any(found.get(name) != kind for name, kind in table.columns.items()):
-                raise DpforestError(
-                    f'The columns of "{table.display}" have changed since the run was planned: '
-                    "plan it again."
-                )
+                raise columns_changed(f'"{table.display}"')
             return frame
 
         with own_steps(self.steps) as steps:

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.domain.table import TableInfo
+from dpforest_duckdb.domain.table import TableInfo, columns_changed
 from dpforest_duckdb.domain.types import NO_VALUES, column_type
 from dpforest_duckdb.engine.base import DeclaredColumn, Trace
 from dpforest_duckdb.engine.columns.read_types import TypesFrom, read_as
@@ -133,10 +133,7 @@ class SparkFiles(SparkEngine):
                 "stays spent)."
             )
         if _without_values(self.files) != self._empty or self._described(session) != self._fields:
-            raise DpforestError(
-                f'The columns of "{info.display}" have changed since the run was planned: plan it '
-                "again."
-            )
+            raise columns_changed(f'"{info.display}"')
         return self._in_types(self._parts(session), info)
 
     def _parts(self, session: Session) -> Mapping[frozenset[str], Frame]:
