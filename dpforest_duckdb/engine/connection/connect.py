@@ -101,29 +101,33 @@ def _configure(
         raise DpforestError(
             f"--memory-limit is {memory_limit}, which is negative: give a size such as 8GB."
         )
-    settings = {
-        "--threads": ("threads", threads),
-        "--memory-limit": ("memory_limit", memory_limit),
-        "--temp-dir": ("temp_directory", str(spill)),
-        # group by an array index for up to 2^18 groups, not just DuckDB's 2^12; the array of more
-        # groups does not fit into a cache, and hashing is faster
-        "": ("perfect_ht_threshold", 18),
-    }
-    for option, (name, value) in settings.items():
-        if value is not None:
-            literal = str(value).replace("'", "''")
-            try:
-                connection.execute(f"SET GLOBAL {name} = '{literal}'")
-            except duckdb.Error:
-                hint = ": give a size such as 8GB" if name == "memory_limit" else ""
-                raise DpforestError(
-                    f"{option} is {value}, which DuckDB does not accept{hint}."
-                ) from None
+    _set(connection, "--threads", "threads", threads)
+    _set(connection, "--memory-limit", "memory_limit", memory_limit, ": give a size such as 8GB")
+    _set(connection, "--temp-dir", "temp_directory", str(spill))
+    # group by an array index for up to 2^18 groups, not just DuckDB's 2^12; the array of more
+    # groups does not fit into a cache, and hashing is faster
+    connection.execute("SET GLOBAL perfect_ht_threshold = 18")
     # objects in a DataFrame are text: their values must not decide about a type
     connection.execute("SET GLOBAL pandas_analyze_sample = 0")
     connection.execute("SET allowed_paths = ?", [[str(file) for file in files]])
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
+
+
+def _set(
+    connection: duckdb.DuckDBPyConnection,
+    option: str,
+    name: str,
+    value: str | int | None,
+    hint: str = "",
+) -> None:
+    """Set what an option gives, if it is given. Raises `DpforestError` if DuckDB refuses it."""
+    if value is None:
+        return
+    try:
+        connection.execute(f"SET GLOBAL {name} = ?", [str(value)])
+    except duckdb.Error:
+        raise DpforestError(f"{option} is {value}, which DuckDB does not accept{hint}.") from None
 
 
 @contextlib.contextmanager

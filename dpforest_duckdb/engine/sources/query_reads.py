@@ -17,6 +17,7 @@ from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.sources.parquet_folders import refuse_any_folders
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 
 # table functions that read no table of DuckDB; others may, as json_execute_serialized_sql does
 _NO_TABLE = {"range", "generate_series", "unnest", "json_each", "json_tree"}
@@ -45,7 +46,7 @@ def scanned_table(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> Ta
         path = parsed["from_table"]["qualified_name"]["path"]
     except (KeyError, TypeError):
         return None
-    name = ".".join('"' + part.replace('"', '""') + '"' for part in path)
+    name = DuckDB().ident(*path)
     if parsed != _parsed(engine, f"SELECT * FROM {name}"):
         return None
     with contextlib.suppress(DpforestError):  # a view, or a DataFrame

@@ -295,8 +295,7 @@ class DuckDBEngine(Statements):
         full = [quoted_name(*table) for table in alike]
         spelt = spellings(table[2] for table in tables)
         if "." in name and fold(name) in spelt:
-            quoted = name.replace('"', '""')
-            remedy = f"""put its name in double quotes, {option} '"{quoted}"'"""
+            remedy = f"put its name in double quotes, {option} '{quoted_name(name)}'"
         elif full:
             remedy = f"write {option} {shlex.quote(full[0])}"
         else:
