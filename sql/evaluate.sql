@@ -29,18 +29,18 @@ FROM (
 {% endif %}
 {# in a grid, each of several classes would need noise of its own #}
 {% if edges %}
-      {%+ if binary %}{{ class }}{% else %}0{% endif %} AS "class",
-      CAST({{ class }} = {{ predicted }} AS UTINYINT) AS "right",
+      {%+ if binary %}{{ label }}{% else %}0{% endif %} AS "class",
+      CAST({{ label }} = {{ predicted }} AS UTINYINT) AS "right",
       {{ value }} AS "value"
 {% else %}
       -- rows of no class are class -1
-      COALESCE({{ class }}, -1) AS "class",
-      COALESCE(CAST({{ class }} = {{ predicted }} AS UTINYINT), 0) AS "right",
+      COALESCE({{ label }}, -1) AS "class",
+      COALESCE(CAST({{ label }} = {{ predicted }} AS UTINYINT), 0) AS "right",
       COALESCE({{ value }}, 0) AS "value"
 {% endif %}
     FROM {{ scored | indent(4) }} AS s
 {% if edges %}
-    WHERE {{ class }} IS NOT NULL
+    WHERE {{ label }} IS NOT NULL
 {% endif %}
   ) AS labelled
 {% if unit %}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Attribute
@@ -12,10 +12,26 @@ from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Outcomes
 from dpforest_duckdb.engine.shared.grids import dense
 from dpforest_duckdb.privacy.unit import PrivacyUnit
-from dpforest_duckdb.scoring.codes import Codes
+from dpforest_duckdb.scoring.codes import Codes, UnitColumn
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.score_sql import share_names
 from dpforest_duckdb.sql import Sql
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What the templates `evaluate` compare in the scored rows `s`, in an engine's SQL.
+
+    `label` and `predicted` are the numbers of a row's class and of its prediction, `value` is a
+    probability: with two classes (`binary`) that of the second, else that of the row's own class.
+    `unit` is None if it is the row.
+    """
+
+    label: Sql
+    predicted: Sql
+    binary: bool
+    value: Sql
+    unit: UnitColumn | None
 
 
 def compared(
@@ -25,26 +41,21 @@ def compared(
     unit: PrivacyUnit | None,
     dialect: Codes,
     prefix: str,
-) -> dict[str, Any]:
-    """What the templates `evaluate` compare in the scored rows `s`, in an engine's SQL.
-
-    `class` and `predicted` are the numbers of a row's class and of its prediction, `value` is a
-    probability: with two classes (`binary`) that of the second, else that of the row's own class.
-    `unit` is None if it is the row.
-    """
+) -> Comparison:
+    """What is compared to evaluate a forest; names of the scored columns begin with `prefix`."""
     classes = forest.domain.classes
     shares = [dialect.ident("s", name) for name in share_names(forest, prefix)]
     label = dialect.class_code(labels.values, labels.type, dialect.ident("s", labels.name))
     arms = " ".join(f"WHEN {number} THEN {share}" for number, share in enumerate(shares))
     predicted = dialect.ident("s", f"{prefix}prediction")
     binary = len(classes) == 2
-    return {
-        "class": label,
-        "predicted": dialect.class_code(classes, forest.domain.target_type, predicted),
-        "binary": binary,
-        "value": shares[1] if binary else Sql(f"CASE {label} {arms} END"),
-        "unit": dialect.unit("s", unit, table.columns) if unit else None,
-    }
+    return Comparison(
+        label=label,
+        predicted=dialect.class_code(classes, forest.domain.target_type, predicted),
+        binary=binary,
+        value=shares[1] if binary else Sql(f"CASE {label} {arms} END"),
+        unit=dialect.unit("s", unit, table.columns) if unit else None,
+    )
 
 
 def free_prefix(columns: Iterable[str]) -> str:

@@ -53,7 +53,7 @@ class SparkOutcomes:
         prefix = free_prefix(table.columns)
         comparison = compared(self._forest, self._labels, table, unit, dialect, prefix)
         keep = [self._labels.name]
-        if unit and comparison["unit"]:
+        if unit and comparison.unit:
             keep.append(unit.column)
         source = Scored(self._view, table.columns)
         scored = score_sql(self._forest, source, prefix=prefix, dialect=dialect, keep=keep)
@@ -61,8 +61,6 @@ class SparkOutcomes:
             "spark/evaluate",
             scored=bracketed(Sql(scored)),
             edges=[Sql(str(edge)) for edge in edges],
-            **comparison,
+            **vars(comparison),
         )
-        return self._steps.rows(
-            sql, {"salt": salt} if comparison["unit"] else None, step="evaluate"
-        )
+        return self._steps.rows(sql, {"salt": salt} if comparison.unit else None, step="evaluate")

@@ -68,7 +68,7 @@ class DuckDBOutcomes:
         prefix = free_prefix(table.columns)
         comparison = compared(self._forest, self._labels, table, unit, dialect, prefix)
         read = [*(a.column for a in self._forest.used.values()), self._labels.name]
-        if unit and comparison["unit"]:
+        if unit and comparison.unit:
             read.append(unit.column)
         source = Scored(self._statements.rows_of(table, self._spelt(read)), table.columns)
         scored = score_sql(self._forest, source, prefix=prefix, fast=True)
@@ -76,9 +76,9 @@ class DuckDBOutcomes:
             "evaluate",
             scored=bracketed(Sql(scored)),
             edges=[Sql(str(edge)) for edge in edges],
-            **comparison,
+            **vars(comparison),
         )
-        needed = salt if comparison["unit"] else None  # DuckDB refuses a parameter that is not used
+        needed = salt if comparison.unit else None  # DuckDB refuses a parameter that is not used
         return self._statements.arrays(sql, needed, step="evaluate", on=self._cursor)
 
     def _spelt(self, columns: list[str]) -> list[str]:
