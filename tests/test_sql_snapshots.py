@@ -35,7 +35,12 @@ from dpforest_duckdb.engine.connection.connect import MEMORY, open_database
 from dpforest_duckdb.engine.connection.statements import Statements
 from dpforest_duckdb.engine.sources import memory_database
 from dpforest_duckdb.engine.sources.files import opened_files
-from dpforest_duckdb.engine.sources.memory_database import GivenDatabase, MemoryDatabase
+from dpforest_duckdb.engine.sources.frames import Frame
+from dpforest_duckdb.engine.sources.memory_database import (
+    GivenDatabase,
+    MemoryDatabase,
+    NewDatabase,
+)
 from dpforest_duckdb.engine.spark import added_votes as spark_votes
 from dpforest_duckdb.engine.spark import outcomes as spark_outcomes
 from dpforest_duckdb.engine.spark import rows as spark_rows
@@ -48,6 +53,7 @@ from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring import score_sql
 from dpforest_duckdb.scoring.codes import SparkCodes
+from dpforest_duckdb.sklearn import declared
 from dpforest_duckdb.sql import Sql, render
 from dpforest_duckdb.training.evaluate import evaluate_table
 from dpforest_duckdb.tree import EQUALS, MULTIWAY, THRESHOLD, Tree
@@ -92,13 +98,17 @@ def _statements() -> dict[str, str]:
     coding = (class_counts, coded_rows, encoding, gradients, snapshot, stored_rows)
     names = (f"{number:06d}" for number in itertools.count())
     with (
-        _rendered(*coding, score_sql, outcomes, demo, memory_database) as found,
+        _rendered(*coding, score_sql, outcomes, demo, memory_database, declared) as found,
         mock.patch.object(secrets, "token_hex", side_effect=names),
         duckdb.connect() as con,
         tempfile.TemporaryDirectory() as folder,
     ):
         _session(con)
         _read_csv(Path(folder).resolve() / "rows.csv")
+        frame = Frame.of(
+            "rows", {"size": np.array([1.5]), "colour": np.array(["red"])}, NewDatabase(con)
+        )
+        declared.read_off(frame, ["size", "colour"])
         demo._make_tables(Path(folder) / "nursery.duckdb")
     return {step: sql.replace(str(Path(folder).resolve()), "") for step, sql in found.items()}
 

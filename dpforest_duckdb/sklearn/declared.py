@@ -25,6 +25,7 @@ from dpforest_duckdb.engine.sources.frames import Frame
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.sklearn.inputs import Columns
+from dpforest_duckdb.sql import Sql, render
 
 _NUMBERS = ("integer", "decimal", "float", "boolean", "date", "timestamp")
 
@@ -129,30 +130,36 @@ def read_off(frame: Frame, names: Sequence[str]) -> dict[str, dict[str, Any]]:
     Numbers, dates and text that is all numbers get bounds, anything else gets categories, truth
     values too.
     """
-    ident = DuckDB().ident
-    parts = []
-    for name in names:
-        column, family = ident(name), column_type(frame.columns[name]).family
-        plain = family in ("integer", "float", "boolean")
-        number = column if plain else f"TRY_CAST({column} AS DOUBLE)"
-        finite = f"FILTER (WHERE isfinite(CAST({number} AS DOUBLE)))"
-        if family in ("date", "timestamp"):
-            number, finite = column, f"FILTER (WHERE isfinite({column}))"
-        parts.append(
-            f"min({number}) {finite}, max({number}) {finite}, "
-            f"count({column}) = count({number}), "
-            f"list(DISTINCT CAST({column} AS VARCHAR)) FILTER (WHERE {column} IS NOT NULL)"
-        )
+    families = {name: column_type(frame.columns[name]).family for name in names}
+    columns = [_Read.of(name, family) for name, family in families.items()]
     with frame.reading() as (place, view, _):
-        (row,) = place.run(f"SELECT {', '.join(parts)} FROM {view}", step="read bounds")
+        sql = render("read_bounds", columns=columns, rows=view)
+        (row,) = place.run(sql, step="read_bounds")
     found = {}
-    for at, name in enumerate(names):
-        low, high, all_numbers, values = row[4 * at : 4 * at + 4]
-        family = column_type(frame.columns[name]).family
-        numeric = family in _NUMBERS or (all_numbers and low is not None)
+    for (name, family), figures in zip(families.items(), row, strict=True):
+        low = figures["low"]
+        numeric = family in _NUMBERS or (figures["all_numbers"] and low is not None)
         numeric = numeric and family != "boolean"
-        found[name] = _bounds(low, high) if numeric else _categories(values)
+        found[name] = _bounds(low, figures["high"]) if numeric else _categories(figures["values"])
     return found
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A column whose bounds are read: its name, it as a `number`, and what must be `finite`."""
+
+    name: Sql
+    number: Sql
+    finite: Sql
+
+    @classmethod
+    def of(cls, column: str, family: str) -> _Read:
+        name = DuckDB().ident(column)
+        if family in ("date", "timestamp"):
+            return cls(name, name, name)
+        plain = family in ("integer", "float", "boolean")
+        number = name if plain else Sql(f"TRY_CAST({name} AS DOUBLE)")
+        return cls(name, number, Sql(f"CAST({number} AS DOUBLE)"))
 
 
 def _bounds(low: Any, high: Any) -> dict[str, Any]:
