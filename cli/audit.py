@@ -125,7 +125,7 @@ def _verdict(finding: Finding) -> str:
     if finding.broken:
         return "CLAIM REFUTED"
     if finding.private:
-        return "holds"
+        return "not refuted"
     return "not private: refuted" if finding.bound.epsilon > finding.claim else "not private"
 
 

@@ -65,8 +65,8 @@ def evaluate(
     classes, exact figures include the recall of each class. Without --epsilon the figures are exact
     and not private; a table with a cap refuses them. With --epsilon they are noisy and free to
     publish, and the budget is debited; probabilities are then rounded to one of 22 ranges. They
-    protect the unit of the table's cap, or else the model's. If no private run in the ledger made
-    the model, and it never saw these rows, add --unseen.
+    protect the unit of the table's cap, or else the model's. If the model was trained without
+    these rows, and the ledger has no private run that made it, add --unseen.
 
     \b
     Example:

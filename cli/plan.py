@@ -32,6 +32,17 @@ def show_plans(runs: list[Run], as_json: bool) -> None:
         return
     for run in runs:
         _show_plan(run)
+    if len(runs) > 1:
+        tell(_all_together(runs))
+
+
+def _all_together(runs: list[Run]) -> str:
+    """What several runs on the same rows cost together."""
+    from dpforest_duckdb.privacy.amounts import show
+
+    cost, left = sum(run.cost for run in runs), runs[0].account.budget().left_epsilon
+    then = "" if left is None else f"; then ε = {show(left - cost)} is left"
+    return f"All {len(runs)} runs together: cost ε = {show(cost)}{then}."
 
 
 def _plan(run: Run) -> dict[str, Any]:

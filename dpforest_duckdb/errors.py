@@ -17,6 +17,7 @@ _OPTION = re.compile(
     r"|--privacy-unit (?P<each>row)\b"
     r"|--(?P<name>[a-z][a-z-]*)"
 )
+RAISE = "dpforest budget set --raise"
 STAYS = "The debit stays: see dpforest budget."
 _COLUMN = re.compile(r'[Cc]olumn (".*?")')
 SHOWN = 5  # errors of one domain file
@@ -51,7 +52,8 @@ def naming(parameters: Mapping[str, str]) -> Iterator[None]:
 
 
 def in_python(sentence: str) -> str:
-    """A sentence with Python's parameters for the options of the command line.
+    """A sentence with Python's parameters for the options of the command line, and its function for
+    the command that raises a cap.
 
     >>> in_python("Correct --privacy-unit, or run dpforest budget show --table t.")
     'Correct privacy_unit, or run dpforest budget show --table t.'
@@ -68,7 +70,7 @@ def in_python(sentence: str) -> str:
         name, known = found["name"], {**_PARAMETERS, **_names.get()}
         return known.get(name, name.replace("-", "_")) if name else found[0]
 
-    return _OPTION.sub(parameter, sentence)
+    return _OPTION.sub(parameter, sentence.replace(RAISE, "set_budget(…, raise_cap=True)"))
 
 
 class DpforestError(Exception):

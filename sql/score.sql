@@ -8,7 +8,7 @@
 {% if advice %}
 -- {{ advice | comment }}
 {% endif %}
--- Numbers beyond the bounds are in the outermost bins; values outside the domain go to an ELSE branch.
+-- A number outside its bounds counts as the nearest bound; an unknown category goes to an ELSE branch.
 {{ opening }}WITH
 {% for layer in layers %}
 {% for table in layer.tables %}

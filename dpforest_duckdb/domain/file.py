@@ -186,8 +186,9 @@ def domain_toml(domain: Mapping[str, Any]) -> str:
             of_type = f" ({column['type']})" if "type" in column else ""
             kinds = column["todo"]
             lines.append(f"# TODO{of_type}: {_remedy(kinds)} delete the column")
-            if kinds:
-                lines.append("\n#\n".join(map(_commented, kinds)))
+            several = sum(choice["kind"] == "numeric" for choice in kinds) > 1
+            texts = [_commented(choice, of_several=several) for choice in kinds]
+            lines += ["\n#\n".join(texts)] if texts else []
     return "\n".join(lines) + "\n"
 
 
@@ -200,8 +201,13 @@ def _remedy(kinds: Sequence[Mapping[str, Any]]) -> str:
     return "set a kind and public values, or"
 
 
-def _commented(choice: Mapping[str, Any]) -> str:
-    return "\n".join(f"# {key} = {_toml(value)}" for key, value in choice.items())
+def _commented(choice: Mapping[str, Any], *, of_several: bool) -> str:
+    """A kind to choose, as comments. `of_several` kinds of numbers, it says which one it is."""
+    lines = [f"# {key} = {_toml(value)}" for key, value in choice.items()]
+    bounds = {int: "whole numbers", float: "fractions", str: "dates or times"}
+    if of_several and (meaning := bounds.get(type(choice.get("lower")))):
+        lines[0] += f"  # {meaning}"
+    return "\n".join(lines)
 
 
 def refuse_misspelt(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import shlex
 
-from dpforest_duckdb.errors import BudgetError, UsageError
+from dpforest_duckdb.errors import RAISE, BudgetError, UsageError
 from dpforest_duckdb.ledger.entries import Budget, Cap, Debit, Holder
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
 from dpforest_duckdb.privacy.unit import PrivacyUnit, protects, same_unit
 
-RAISE = "raise the cap with dpforest budget set --raise"
 # what else the command needs, which an entry does not know
 _WHERE = {"table": "for the same --db ", "dataset": "for the same --ledger ", "file": ""}
 
@@ -88,7 +87,7 @@ def check_debit(run: Debit, budget: Budget) -> None:
     if not run.private:
         raise BudgetError(
             f"Refused: {holder} has a cap, and a run that is not private cannot be counted "
-            "against it: leave out --seed and --as-published."
+            "against it: train without --seed, in the rigorous form."
         )
     if not same_unit(run.unit, cap.unit):
         hint = (
@@ -108,18 +107,19 @@ def check_debit(run: Debit, budget: Budget) -> None:
 def _check_left(symbol: str, scale: int, needed: int, spent: int, cap: int, holder: Holder) -> None:
     if needed and not cap:
         raise BudgetError(
-            f"Refused: the cap of {holder} allows no {symbol}: leave --delta out, or {RAISE}."
+            f"Refused: the cap of {holder} allows no {symbol}: leave --delta out, or raise the "
+            f"cap with {RAISE}."
         )
     if spent > cap:
         raise BudgetError(
             f"Refused: {symbol} = {show(spent, scale)} is spent on {holder}, more than its cap of "
-            f"{show(cap, scale)}: {RAISE}."
+            f"{show(cap, scale)}: raise the cap with {RAISE}."
         )
     if spent + needed > cap:
         raise BudgetError(
             f"Refused: this run needs {symbol} = {show(needed, scale)} but only "
             f"{show(max(0, cap - spent), scale)} of the cap of {show(cap, scale)} is left "
-            f"for {holder}: spend less, or {RAISE}."
+            f"for {holder}: spend less, or raise the cap with {RAISE}."
         )
 
 
@@ -143,7 +143,7 @@ def overspent_note(budget: Budget) -> str:
         return ""
     return (
         f"More {' and '.join(budget.overspent)} is spent already than the cap allows, so every run "
-        f"is refused: {RAISE}."
+        f"is refused: raise the cap with {RAISE}."
     )
 
 

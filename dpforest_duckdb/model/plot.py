@@ -113,9 +113,7 @@ def _axes(ax: Any) -> Any:
     try:
         from matplotlib import pyplot
     except ImportError:
-        raise DpforestError(
-            "Plots need matplotlib: install it with pip install 'dpforest-duckdb[plot]'."
-        ) from None
+        raise DpforestError("Plots need matplotlib: run pip install matplotlib.") from None
     return pyplot.subplots()[1]
 
 

@@ -68,7 +68,7 @@ def report_html(
         import vl_convert  # noqa: F401
     except ImportError:
         raise DpforestError(
-            "A report needs charts: install them with pip install 'dpforest-duckdb[report]'."
+            "A report needs charts: run pip install altair vl-convert-python."
         ) from None
     found = effects(forest)
     trees = [(n, tree) for n, tree in enumerate(forest.trees) if tree.nodes > 1][:MOST_TREES]

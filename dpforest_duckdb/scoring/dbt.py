@@ -37,8 +37,8 @@ def dbt_schema(forest: ForestContent, dialect: Dialect, name: str, added: list[s
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
-            "For dbt, --into must be the name of the model's file, without .sql: letters, digits, "
-            "_, $, - and spaces."
+            "For dbt, pass --into with the name of the model's file, without .sql: letters, "
+            "digits, _, $, - and spaces."
         )
     family = forest.domain.target_type.family
     classes = [str(dialect.literal(label, family)) for label in forest.domain.classes]

@@ -6,8 +6,7 @@ except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "sklearn":
         raise
     raise ModuleNotFoundError(
-        "DPForestClassifier needs scikit-learn: install it with "
-        "pip install 'dpforest-duckdb[sklearn]'.",
+        "DPForestClassifier needs scikit-learn: run pip install scikit-learn.",
         name=error.name,
     ) from None
 

@@ -89,7 +89,7 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Each `fit` costs ε, so cross-validation and parameter search pay once for each fit. `predict`
     and `predict_proba` cost nothing. `score`, and whatever else compares predictions with true
     classes (scorers by name, calibration), is not private; `evaluate` is. If the dataset has a cap,
-    `score` is refused, but scikit-learn's own scorers cannot be.
+    `score` is refused. scikit-learn's own scorers cannot be refused: their results are not private.
 
     In a pipeline, a step before the classifier that learns from the rows, such as a scaler, is not
     private, and the forest cannot know of it. Use steps with public parameters alone.
@@ -120,8 +120,9 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     privacy_unit : str, optional
         A column of X that says whose row it is; by default each row is protected. It is no feature:
         `predict` takes DataFrames with and without it.
-    rows_per_unit : int, default=1
-        The most rows of each privacy unit that are used.
+    rows_per_unit : int, optional
+        The most rows of each privacy unit that are used; by default as the dataset's cap allows,
+        or 1.
     ledger, dataset : path and str, optional
         The budget ledger, and the name that the budget belongs to. Several processes (`n_jobs`)
         need the ledger's absolute path. Fits on parts of the same rows add up under one name.
@@ -166,7 +167,7 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         categories: Any = None,
         classes: Any = None,
         privacy_unit: str | None = None,
-        rows_per_unit: int = 1,
+        rows_per_unit: int | None = None,
         ledger: str | Path | None = None,
         dataset: str | None = None,
         random_state: Any = None,

@@ -26,9 +26,7 @@ def opened_session(master: str, remote: str | None) -> Iterator[Session]:
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        raise DpforestError(
-            "Spark is not installed: run pip install 'dpforest-duckdb[spark]'."
-        ) from None
+        raise DpforestError("Spark is not installed: run pip install pyspark.") from None
     if remote is None and shutil.which("java") is None:
         raise DpforestError("Java is not installed, and Spark needs it: install Java 17 or later.")
     builder = SparkSession.builder

@@ -99,7 +99,7 @@ class DuckDBEngine(Statements):
         if kind == "view":
             raise DpforestError(
                 f'"{name}" is a view, and views have no budget: name the table that it reads, '
-                "or in Python pass the DataFrame or the query itself, with a --dataset."
+                "or in Python pass the DataFrame or the query itself, with the name of a dataset."
             )
         if fold(schema) == "dpforest":
             raise DpforestError(f'"{name}" is in the schema of the models: name a table of yours.')

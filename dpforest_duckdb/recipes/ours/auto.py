@@ -59,8 +59,8 @@ MEANS_OR_LOG_ODDS = _followed_by_log_odds(
     suffices=most_are_classified,
 )
 NEARLY_ALL = (
-    "one attribute alone makes fewer than a twentieth of the errors of always guessing the most "
-    "frequent class"
+    "one attribute alone makes fewer than 5 % of the errors of always guessing the most frequent "
+    "class"
 )
 BOOSTED_OR_LOG_ODDS, TREE_OR_LOG_ODDS = (
     _followed_by_log_odds(recipe, NEARLY_ALL, cost=clear_cost, suffices=little_is_unexplained)
