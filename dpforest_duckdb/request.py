@@ -81,6 +81,15 @@ class Request:
             "that deep have more leaves than a forest may have; budgets follow the whole depth."
         )
 
+    @property
+    def outside_most_frequent(self) -> int:
+        """The released number of rows outside the most frequent class."""
+        return sum(self.histogram) - max(self.histogram)
+
+    def counted(self, classes: Integers) -> Request:
+        """The request with the released rows of each class `[class]`; at least 1 row in all."""
+        return replace(self, rows=max(int(classes.sum()), 1), histogram=tuple(classes.tolist()))
+
     def restricted_to_drawn(self) -> Request:
         """The request with the drawn attributes alone, in this order; itself if none were drawn."""
         if not self.drawn:

@@ -145,6 +145,11 @@ class Outcomes:
     unlabelled: int = 0
 
 
+def tables_of_all(rows: CodedRows) -> list[Integers]:
+    """The private `counts[value, class]` of each attribute, of rows that are all at the root."""
+    return [table[0] for table in rows.count_classes(0, 1)]
+
+
 class CodedRows(Protocol):
     """The private rows as integer codes inside the engine, with the node of each row."""
 

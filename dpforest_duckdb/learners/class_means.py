@@ -22,7 +22,7 @@ from itertools import pairwise
 import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
-from dpforest_duckdb.engine.base import CodedRows
+from dpforest_duckdb.engine.base import CodedRows, tables_of_all
 from dpforest_duckdb.learners.growth import one_split
 from dpforest_duckdb.learners.mixtures import weighed, weighed_by_rows
 from dpforest_duckdb.postprocess.discriminant import Moments, discriminant, noise_of_log_odds
@@ -50,7 +50,7 @@ def release_means(rows: CodedRows, context: TrainingContext) -> Grown:
     """
     context.observe(Event(Phase.COUNT_TABLES))
     request, accountant = context.request, context.accountant
-    private = [table[0] for table in rows.count_classes(0, 1)]
+    private = tables_of_all(rows)
     found = _positions(private, context)
     start = intercept(np.log(counted_shares(request, accountant.plan)), request, accountant.plan)
     ends = np.cumsum([0, *(each.shape[1] for each in found.values())])
@@ -78,7 +78,7 @@ def start_at_means(rows: CodedRows, context: TrainingContext) -> dict[int, Tree]
     """
     context.observe(Event(Phase.COUNT_TABLES))
     request, trees = context.request, dict[int, Tree]()
-    private = [table[0] for table in rows.count_classes(0, 1)]
+    private = tables_of_all(rows)
     attributes = request.domain.attributes
     ordered = ordered_attributes(request)
     found = {number: positions.positions(attributes[number]) for number in ordered}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpforest_duckdb.engine.base import CodedRows
+from dpforest_duckdb.engine.base import CodedRows, tables_of_all
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.privacy.plan import PlannedQuery
 from dpforest_duckdb.privacy.wording import Purpose
@@ -27,7 +27,7 @@ def release_jointly(rows: CodedRows, context: TrainingContext) -> Grown:
     context.observe(Event(Phase.COUNT_TABLES))
     request, accountant, noise = context.request, context.accountant, context.randomness.noise
     k, cost = request.rows_per_unit, accountant.spend(Purpose.TABLES)
-    private = [table[0] for table in rows.count_classes(0, 1)]
+    private = tables_of_all(rows)
     attributes = request.domain.attributes if request.trees else ()
     tables = TableCodes(attributes).release(private, cost, k, noise)
     assert tables.totals is not None, "the rows are one of the blocks"

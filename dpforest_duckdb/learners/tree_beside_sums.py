@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dpforest_duckdb.engine.base import CodedRows
+from dpforest_duckdb.engine.base import CodedRows, tables_of_all
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.learners.informative_tables import (
     draw_attributes,
@@ -53,7 +53,7 @@ def _released_tables(rows: CodedRows, context: TrainingContext) -> list[Tree]:
     with the rows of each class, if they were released.
     """
     request = context.request
-    private = [table[0] for table in rows.count_classes(0, 1)]
+    private = tables_of_all(rows)
     drawn = draw_attributes(rows, private, context)
     growth = Growth(request.domain.cells, len(drawn), len(request.domain.classes))
     return trees_of(release_in_groups(private, drawn, context), request, drawn, growth)

@@ -69,15 +69,13 @@ def adapted(recipe: Recipe, request: Request, classes: Integers) -> Adapted:
     rows = max(int(classes.sum()), 1)
     adaptation = recipe.adaptation
     if adaptation.successor is not None:
-        histogram = tuple(classes.tolist())
-        recipe = adaptation.successor(replace(request, rows=rows, histogram=histogram))
+        recipe = adaptation.successor(request.counted(classes))
         adaptation = recipe.adaptation
         if not adaptation.keeps_size:
             request = in_own_size(recipe, request)
     if adaptation.private_bounds:
         request = with_check(request, rows, adaptation.measure(request))
-    counted = replace(request, rows=rows, histogram=tuple(classes.tolist()))
-    if cost := _strongest_cost(adaptation, counted):
+    if cost := _strongest_cost(adaptation, request.counted(classes)):
         request = with_strongest(request, cost)
     return Adapted(recipe, request, classes)
 
@@ -114,8 +112,9 @@ def with_misclassified(found: Adapted, wrong: int) -> Adapted:
     other = recipe.adaptation.if_one_suffices
     if other is None:
         return replace(found, unsized=request)
-    counted = replace(request, rows=found.rows, histogram=tuple(found.classes.tolist()))
-    if not other.suffices(counted) or not _costs_epsilon(request.preliminary):
+    if not other.suffices(request.counted(found.classes)) or not _costs_epsilon(
+        request.preliminary
+    ):
         return found
     charged = _charged(in_own_size(other.recipe, request))
     if charged.epsilon < charged.preliminary_cost:

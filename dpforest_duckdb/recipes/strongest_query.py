@@ -45,7 +45,7 @@ def clear_cost(request: Request) -> int:
     frequent class. The query costs at least ε / CHEAPEST, and at most ε / DEAREST or, with a δ,
     μ² / DEAREST.
     """
-    others = sum(request.histogram) - max(request.histogram)
+    others = request.outside_most_frequent
     in_measure = request.measure.pure_epsilon(request.allowed(request.measure) // DEAREST)
     most = min(request.epsilon // DEAREST, in_measure)
     needed = math.ceil(CLEAR_FIGURE * math.sqrt(2) * request.rows_per_unit * NANO / max(others, 1))

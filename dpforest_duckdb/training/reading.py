@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.engine.base import CodedRows, Coding, Snapshot
+from dpforest_duckdb.engine.base import CodedRows, Coding, Snapshot, tables_of_all
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
@@ -38,7 +38,7 @@ class Reader:
     def tables(self, domain: Domain) -> list[Integers]:
         """The counts `[cell, class]` of each attribute."""
         with self.encoded(self.all_rows(domain)) as coded:
-            return [table[0] for table in coded.count_classes(0, 1)]
+            return tables_of_all(coded)
 
     def all_rows(self, domain: Domain) -> Coding:
         """The coding of all rows at one node."""

@@ -300,7 +300,7 @@ def unexplained(request: Request) -> float:
     query = Plan(request.preliminary).query(Purpose.STRONGEST)
     assert query is not None, "the figure has been queried"
     noise = laplace_deviation(query.total, request.rows_per_unit)
-    others = sum(request.histogram) - max(request.histogram)
+    others = request.outside_most_frequent
     wrong = request.misclassified + constants.CAUTION * noise
     return min(max(wrong, 0.0) / max(others, 1), 1.0)
 
@@ -316,8 +316,7 @@ def little_is_unexplained(request: Request) -> bool:
     LITTLE of those outside the most frequent class are explained.
     """
     assert request.misclassified is not None, "the figure has been queried"
-    others = sum(request.histogram) - max(request.histogram)
-    return request.misclassified < LITTLE * others
+    return request.misclassified < LITTLE * request.outside_most_frequent
 
 
 def classes_in(request: Request) -> int:

@@ -127,14 +127,13 @@ def adapt(histogram: Integers, request: Request) -> Request:
     An average leaf has about LEAF times as many rows as the standard deviation of the noise in its
     sums. Rows count in proportion to how `mixed` the classes are.
     """
-    rows = max(int(histogram.sum()), 1)
-    seen = replace(request, rows=rows, histogram=tuple(histogram.tolist()))
+    seen = request.counted(histogram)
     forest = plan(seen).query(Purpose.FOREST)
     noise = BOOSTING.deviation(forest, seen) if forest else None
     if not noise:
         return seen
     most = min(request.depth, MOST_WITH_DELTA) if request.squared_mu else request.depth
-    return replace(seen, depth=depth_for(rows * mixed(seen) / noise / LEAF, most))
+    return replace(seen, depth=depth_for(seen.rows * mixed(seen) / noise / LEAF, most))
 
 
 BOOSTED = own_recipe(

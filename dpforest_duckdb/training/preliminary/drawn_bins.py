@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.bin_edges import DEFAULT_BINS
+from dpforest_duckdb.engine.base import tables_of_all
 from dpforest_duckdb.learners.candidate_bins import GRID, in_windows, worth_drawing
 from dpforest_duckdb.learners.informative_tables import draw_in_bins
 from dpforest_duckdb.progress import Phase
@@ -20,7 +21,7 @@ def _adapt(reader: Reader, context: RunContext) -> RunContext:
     candidates = in_windows(request.domain, context.counted.unsized.domain)
     coding = reader.all_rows(candidates.counted)
     with reader.encoded(coding, likely_rows=request.rows) as coded:
-        private = [table[0] for table in coded.count_classes(0, 1)]
+        private = tables_of_all(coded)
         drawn = draw_in_bins(coded, private, candidates, context)
     domain, numbers = candidates.in_bins(drawn), tuple(one.number for one in drawn)
     return replace(context, request=replace(request, domain=domain, drawn=numbers))
