@@ -11,7 +11,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from sessions import commands, words
+from sessions import commands, prints, words
 from shell import dpforest
 from typer.testing import CliRunner
 
@@ -66,9 +66,10 @@ def test_the_hospital_session_runs_as_printed(
         if file:
             Path(file).write_text(ran.stdout, encoding="utf-8")
         output = (ran.stderr if file else ran.stderr + ran.stdout).replace(f"{tmp_path}/", "")
-        assert words(output) == words(expected), command
+        assert prints(output, expected), command
         if "--dry-run" in command:  # it reads no rows, so no noise changes its numbers
-            assert NUMBER.findall(output) == NUMBER.findall(expected)
+            numbers = NUMBER.findall(expected)
+            assert NUMBER.findall(output)[: len(numbers)] == numbers
     with duckdb.connect("hospital.duckdb") as con:
         con.execute(Path("readmission.sql").read_text(encoding="utf-8"))
         assert con.execute("SELECT count(*) FROM readmission_scored").fetchall() == [(500,)]

@@ -91,11 +91,11 @@ def test_a_refusal_says_what_is_asked_and_left(ledger: Ledger) -> None:
     debit(ledger, nano_epsilon(2.5))
     assert refusal(ledger, NANO) == (
         'Refused: this run needs ε = 1 but only 0.5 of the cap of 3 is left for table "visits": '
-        "spend less, or raise the cap with dpforest budget set --raise."
+        "spend less, or raise the cap with set_budget(…, raise_cap=True)."
     )
     assert refusal(ledger, 1, atto_delta("2e-6")) == (
         "Refused: this run needs δ = 0.000002 but only 0.000001 of the cap of 0.000001 is left "
-        'for table "visits": spend less, or raise the cap with dpforest budget set --raise.'
+        'for table "visits": spend less, or raise the cap with set_budget(…, raise_cap=True).'
     )
     debit(ledger, 10 * NANO, holder=OTHER)  # a cap binds its own table only
 
@@ -214,7 +214,7 @@ def test_a_run_that_is_not_private_is_refused_on_a_cap(ledger: Ledger) -> None:
     set_cap(ledger, VISITS, NANO, 0, ROW)
     assert refusal(ledger, 1, private=False) == (
         'Refused: table "visits" has a cap, and a run that is not private cannot be counted '
-        "against it: leave out seed and as_published."
+        "against it: train without seed, in the rigorous form."
     )
 
 

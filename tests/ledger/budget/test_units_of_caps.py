@@ -164,7 +164,7 @@ def test_a_cap_below_the_spending_is_a_warning(con: duckdb.DuckDBPyConnection) -
         assert set_budget(con, "t", epsilon=1).overspent == ["ε"]
     assert [str(warning.message) for warning in caught] == [
         "More ε is spent already than the cap allows, so every run is refused: raise the cap with "
-        "dpforest budget set --raise."
+        "set_budget(…, raise_cap=True)."
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
