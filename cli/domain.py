@@ -99,7 +99,8 @@ def _marked(column: dict[str, Any], kind: ColumnType | None, is_target: bool) ->
     """
     categories = {"kind": "categorical", "domain": ["…", "…"]}
     if is_target and "domain" not in column:
-        return {"name": column["name"], "todo": [categories]}
+        of_type = {"type": one_line(kind)} if kind is not None else {}
+        return {"name": column["name"], "todo": [categories], **of_type}
     if "kind" in column:
         return column
     numbers = {"kind": "numeric", "lower": 0, "upper": 100}

@@ -46,7 +46,8 @@ def sql(
         str,
         typer.Option(
             metavar="NAME",
-            help="The engine to write for; see docs/engines.md.",
+            help="The engine to write for: duckdb, postgres, sqlite, mysql, clickhouse, "
+            "datafusion, polars, spark, bigquery, snowflake, redshift, trino or tsql.",
             autocompletion=_completed_dialect,
         ),
     ] = "duckdb",

@@ -185,20 +185,23 @@ def domain_toml(domain: Mapping[str, Any]) -> str:
         if "todo" in column:
             of_type = f" ({column['type']})" if "type" in column else ""
             kinds = column["todo"]
-            lines.append(f"# TODO{of_type}: {_remedy(kinds)} delete the column")
+            is_target = column["name"] == domain.get("target")
+            lines.append(f"# TODO{of_type}: {_remedy(kinds, is_target=is_target)}")
             several = sum(choice["kind"] == "numeric" for choice in kinds) > 1
             texts = [_commented(choice, of_several=several) for choice in kinds]
             lines += ["\n#\n".join(texts)] if texts else []
     return "\n".join(lines) + "\n"
 
 
-def _remedy(kinds: Sequence[Mapping[str, Any]]) -> str:
-    """What to do about a column without a declaration, other than to delete it."""
+def _remedy(kinds: Sequence[Mapping[str, Any]], *, is_target: bool) -> str:
+    """What to do about a column without a declaration."""
+    if is_target:
+        return "list the classes"
     if not kinds:
-        return "no attribute has this type:"
+        return "no attribute has this type: delete the column"
     if all(choice["kind"] == "identifier" for choice in kinds):
-        return "no attribute has this type: make it an identifier, or"
-    return "set a kind and public values, or"
+        return "no attribute has this type: make it an identifier, or delete the column"
+    return "set a kind and public values, or delete the column"
 
 
 def _commented(choice: Mapping[str, Any], *, of_several: bool) -> str:

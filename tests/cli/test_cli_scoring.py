@@ -10,6 +10,7 @@ from models import bit_sets
 from shell import dpforest, make, query, refused, state, train
 
 from dpforest_duckdb.cli.evaluate import _spread
+from dpforest_duckdb.scoring.dialects import DIALECTS
 
 
 def test_sql_gives_the_same_result_as_score(db: Path) -> None:
@@ -285,3 +286,8 @@ def test_evaluate_marks_figures_of_a_model_that_is_not_private(db: Path) -> None
     assert said.facts["private"] is False
     assert "--unseen" not in said.err, "it would be refused"
     assert "leave out --unseen" in dpforest(*its_own, "--unseen").err
+
+
+def test_the_help_names_every_engine() -> None:
+    told = " ".join(dpforest("sql", "--help").out.split())
+    assert f"{', '.join([*DIALECTS][:-1])} or {[*DIALECTS][-1]}." in told
