@@ -236,7 +236,7 @@ def _known(
 def _say_if_single_rows(account: KeptAccount, found: Budget) -> None:
     """Say on stderr that the first cap protects single rows."""
     if len(found.caps) == 1 and found.caps[0].unit.is_row:
-        say(single_rows(account.noun))
+        say(f"Note: {single_rows(account.noun)}")
 
 
 def _say_if_overspent(found: Budget) -> None:
