@@ -52,6 +52,20 @@ def domain(con: duckdb.DuckDBPyConnection) -> Callable[..., Domain]:
     return made
 
 
+@pytest.fixture
+def words(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The words of a row in each table that is coded meanwhile."""
+    found: list[int] = []
+    encoded = StoredRows.encoded
+
+    def noted(statements: Any, cursor: Any, table: TableInfo, coding: Coding) -> StoredRows:
+        found.append(blocks(coding.domain.cells, 3)[-1].word + 1)
+        return encoded(statements, cursor, table, coding)
+
+    monkeypatch.setattr(StoredRows, "encoded", staticmethod(noted))
+    return found
+
+
 @some(
     ("recipe", "bounds", "sql_type"),
     [
@@ -66,21 +80,13 @@ def domain(con: duckdb.DuckDBPyConnection) -> Callable[..., Domain]:
 def test_the_bound_counts_every_table_that_a_run_codes(
     con: duckdb.DuckDBPyConnection,
     domain: Callable[..., Domain],
-    monkeypatch: pytest.MonkeyPatch,
+    words: list[int],
     tmp_path: Path,
     recipe: str,
     bounds: tuple[int, int],
     sql_type: str,
 ) -> None:
     """DuckDB frees none of them before the last one, and counting copies one."""
-    words: list[int] = []
-    encoded = StoredRows.encoded
-
-    def noted(statements: Any, cursor: Any, table: TableInfo, coding: Coding) -> StoredRows:
-        words.append(blocks(coding.domain.cells, 3)[-1].word + 1)
-        return encoded(statements, cursor, table, coding)
-
-    monkeypatch.setattr(StoredRows, "encoded", staticmethod(noted))
     run = prepare(
         con, "t", epsilon=10, domain=domain(*bounds, sql_type), recipe=recipe,
         privacy_unit="row", ledger=tmp_path / "l",
@@ -115,19 +121,11 @@ def most_bytes(runs: Sequence[Run]) -> int:
 @pytest.mark.parametrize("recipe", ["greedy-tree", "joint-tables"])
 def test_rows_without_numbers_are_coded_once_and_bounded_so(
     con: duckdb.DuckDBPyConnection,
-    monkeypatch: pytest.MonkeyPatch,
+    words: list[int],
     tmp_path: Path,
     recipe: str,
 ) -> None:
     """For the counts of classes, for the trees, and for a second run."""
-    words: list[int] = []
-    encoded = StoredRows.encoded
-
-    def noted(statements: Any, cursor: Any, table: TableInfo, coding: Coding) -> StoredRows:
-        words.append(blocks(coding.domain.cells, 3)[-1].word + 1)
-        return encoded(statements, cursor, table, coding)
-
-    monkeypatch.setattr(StoredRows, "encoded", staticmethod(noted))
     domain = of_texts(con, ROWS, ATTRIBUTES)
     runs = [
         prepare(
@@ -152,15 +150,16 @@ def test_rows_without_numbers_are_coded_once_and_bounded_so(
     ],
     keep=2,
 )
+@pytest.mark.parametrize("rows", [60_000, pytest.param(200_000, marks=pytest.mark.more)])
 def test_runs_store_no_more_than_the_bound(
     con: duckdb.DuckDBPyConnection,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
+    rows: int,
     recipe: str,
     number: int,
 ) -> None:
     """By what DuckDB says of its memory after each statement."""
-    rows = 200_000
     domain = of_texts(con, rows, 20)
     con.execute("SET threads = 1")
     other, held = con.cursor(), list[int]()
@@ -241,11 +240,16 @@ def test_the_bound_counts_the_tables_that_stay_for_other_runs() -> None:
     assert needed(1, 99) == needed(1, temp_space.KEPT_TABLES)
 
 
+def little_memory(folder: Path, megabytes: int = 64, threads: int = 2) -> dict[str, Any]:
+    """Settings of a connection."""
+    spilled = str(folder / "spilled")
+    return {"memory_limit": f"{megabytes}MB", "threads": threads, "temp_directory": spilled}
+
+
 def in_little_memory(folder: Path, rows: int, attributes: int, unit: str) -> partial[Run]:
     """Prepares runs on a table on disk, with 64 MB of memory and two threads."""
     numbers = [f"CAST(hash(i, {a}) % 1000 AS INTEGER) AS x{a}" for a in range(attributes)]
-    settings = {"memory_limit": "64MB", "threads": 2, "temp_directory": str(folder / "spilled")}
-    con = duckdb.connect(folder / "t.db", config=settings)
+    con = duckdb.connect(folder / "t.db", config=little_memory(folder))
     con.execute(
         f"CREATE TABLE t AS SELECT {', '.join(numbers)}, {unit} AS who, "
         f"'c' || CAST(x0 > 500 AS INTEGER) AS c FROM range({rows}) AS rows(i)"
@@ -306,13 +310,19 @@ def test_the_bound_suffices_to_sort_and_to_draw_rows(
         assert run.execute().trees
 
 
-def test_little_memory_suffices_to_sum_many_products(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("rows", "megabytes", "threads"),
+    [(20_000, 32, 1), pytest.param(300_000, 64, 2, marks=pytest.mark.more)],
+)
+def test_little_memory_suffices_to_sum_many_products(
+    tmp_path: Path, rows: int, megabytes: int, threads: int
+) -> None:
     """Each sum takes memory for each thread."""
-    settings = {"memory_limit": "64MB", "threads": 2, "temp_directory": str(tmp_path / "spilled")}
+    settings = little_memory(tmp_path, megabytes, threads)
     with duckdb.connect(tmp_path / "t.db", config=settings) as con:
-        domain = of_texts(con, 300_000, 24)
+        domain = of_texts(con, rows, 24)
         run = prepare(
-            con, "t", epsilon=1, domain=domain, recipe="class-means", privacy_unit="row",
+            con, "t", epsilon=10, domain=domain, recipe="class-means", privacy_unit="row",
             ledger=tmp_path / "l",
         )  # fmt: skip
         assert run.execute().trees
@@ -323,12 +333,14 @@ def test_little_memory_suffices_to_sum_many_products(tmp_path: Path) -> None:
     [("log-odds", 0.02), ("greedy-tree", 1), ("rooted-tables", 0.02), ("tree-beside-sums", 0.02)],
     keep=1,
 )
+@pytest.mark.parametrize(
+    ("rows", "megabytes"), [(500_000, 40), pytest.param(2_000_000, 64, marks=pytest.mark.more)]
+)
 def test_the_bound_suffices_for_rows_without_numbers(
-    tmp_path: Path, recipe: str, epsilon: float
+    tmp_path: Path, recipe: str, epsilon: float, rows: int, megabytes: int
 ) -> None:
     """All rows are different; at a small ε, all of them give mixtures points."""
-    rows = 2_000_000
-    settings = {"memory_limit": "64MB", "threads": 2, "temp_directory": str(tmp_path / "spilled")}
+    settings = little_memory(tmp_path, megabytes)
     with duckdb.connect(tmp_path / "t.db") as con:
         domain = of_texts(con, rows, 16)
     with duckdb.connect(tmp_path / "t.db", config=settings) as con:
