@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest import mock
 
 import duckdb
 import hypothesis
@@ -19,15 +20,17 @@ from shell import VISITS, dpforest, make, train
 from dpforest_duckdb.domain.file import load_domain
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.report import page
 from dpforest_duckdb.training.prepare import prepare
 
 _BESIDE = Path(__file__).parent.parent.parent / "shared" / "data"
 _NO_TABLES = "set DPFOREST_DATA to the folder that holds nursery.parquet and the other real tables"
 
-MALLOC = {
+ENVIRONMENT = {
     "MALLOC_ARENA_MAX": "1",
     "MALLOC_TRIM_THRESHOLD_": str(2**29),
     "MALLOC_TOP_PAD_": str(2**26),
+    "OMP_NUM_THREADS": "1",
 }
 
 # a busy machine fails no test: there is no limit to the time of one example
@@ -41,9 +44,10 @@ def pytest_configure(config: pytest.Config) -> None:
     Where Python may not write bytecode, each of some hundred processes would compile the package
     again: it goes to the cache of pytest. What tests write is kept in memory if there is room, as
     each ledger waits for the disk several times. Hundreds of databases in memory are opened: glibc,
-    where it is the C library, is to keep what they free for the next ones.
+    where it is the C library, is to keep what they free for the next ones. Threads of OpenMP would
+    wait for each other in a loop, as there is a process for each processor.
     """
-    for name, value in MALLOC.items():  # read by the processes that xdist starts
+    for name, value in ENVIRONMENT.items():  # read by the processes that xdist starts
         os.environ.setdefault(name, value)
     if sys.dont_write_bytecode and config.pluginmanager.hasplugin("cacheprovider"):
         sys.dont_write_bytecode = False
@@ -87,6 +91,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def interruptible() -> None:
     """Let Ctrl-C through where the tests run in the background, whose shell has it ignored."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_library() -> Iterator[None]:
+    """Reports get no scripts for their charts, which would take seconds to put together."""
+    with mock.patch.object(page, "_library", return_value=""):
+        yield
 
 
 @pytest.fixture(scope="session")

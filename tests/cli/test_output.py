@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterable, Sequence
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from shell import PROGRAM, dpforest, run, train
+from variants import some
 
 from dpforest_duckdb.model.forest import load_forest
 
@@ -18,59 +22,79 @@ FULL = Path("/dev/full")
 BUFFERED = [{**os.environ, "PYTHONUNBUFFERED": each} for each in ("", "1")]  # "" is none
 
 
-@pytest.mark.parametrize("env", BUFFERED, ids=["buffered", "unbuffered"])
-def test_a_closed_pipe_is_not_an_error(db: Path, env: dict[str, str]) -> None:
+def buffered_or_not(names: Sequence[str], cases: Iterable[tuple[Any, ...]]) -> pytest.MarkDecorator:
+    """Parametrize by cases, each with a buffered or an unbuffered stdout by default."""
+    both = [(*case, env) for case, env in product(cases, BUFFERED)]
+    return some((*names, "env"), both, keep=len(both) // 2)
+
+
+@buffered_or_not(["words"], [(("sql",),), (("show", "--tree", 0),)])
+def test_a_closed_pipe_is_not_an_error(
+    db: Path, words: tuple[object, ...], env: dict[str, str]
+) -> None:
     """As in `dpforest sql … | head -1`: the pipe is closed before anything is written."""
     reading, writing = os.pipe()
     os.close(reading)
-    for words in (("sql",), ("show", "--tree", 0)):
-        ended = run(words[0], "--db", db, "--model", "risk", *words[1:], stdout=writing, env=env)
-        assert ended.code == 0
-        assert "Error" not in ended.err
+    ended = run(*words, "--db", db, "--model", "risk", stdout=writing, env=env)
     os.close(writing)
+    assert ended.code == 0
+    assert "Error" not in ended.err
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
-@pytest.mark.parametrize("env", BUFFERED, ids=["buffered", "unbuffered"])
-def test_output_that_cannot_be_written_is_one_sentence(db: Path, env: dict[str, str]) -> None:
-    for words in (("sql", "--db", db, "--model", "risk"), ("train", "--help")):
-        with FULL.open("w") as full:
-            ended = run(*words, stdout=full, env=env)
-        assert ended.code == 1
-        assert [line for line in ended.err.splitlines() if line.startswith(("Error", "Trace"))] == [
-            "Error: The output cannot be written: check the disk."
-        ]
+@buffered_or_not(["words"], [(("sql", "--model", "risk"),), (("train", "--help"),)])
+def test_output_that_cannot_be_written_is_one_sentence(
+    db: Path, words: tuple[str, ...], env: dict[str, str]
+) -> None:
+    with FULL.open("w") as full:
+        ended = run(*words, "--db", db, stdout=full, env=env)
+    assert ended.code == 1
+    assert [line for line in ended.err.splitlines() if line.startswith(("Error", "Trace"))] == [
+        "Error: The output cannot be written: check the disk."
+    ]
+
+
+CHECK = "be printed: check the disk."
+LOST = f"and paid for; only its summary cannot {CHECK}"
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
-@pytest.mark.parametrize("env", BUFFERED, ids=["buffered", "unbuffered"])
+@buffered_or_not(
+    ["words", "sentence", "stored"],
+    [
+        (("--name", "again", "--json"), f'The model is stored as "again", {LOST}', {"again"}),
+        (("--out", "m.json"), f"The model is in m.json, {LOST}", set()),
+        (
+            ("--name", "one", "--epsilon", "1", "--epsilon", "2"),
+            'The models are stored as "one auto 1" and "one auto 2", and paid for; only their '
+            f"summary cannot {CHECK}",
+            {"one auto 1", "one auto 2"},
+        ),
+    ],
+)
 def test_a_summary_that_cannot_be_printed_does_not_look_like_a_failed_run(
-    db: Path, tmp_path: Path, env: dict[str, str]
+    db: Path, tmp_path: Path, words: tuple[str, ...], sentence: str, stored: set[str], env: Any
 ) -> None:
     """What was paid for is there, and the user must not pay for it again."""
-    file = tmp_path / "m.json"
-    evaluate = ("evaluate", "--db", db, "--model", "risk", "--table", "visits", "--epsilon", "1")
-    lost = "; only its summary cannot be printed: check the disk."
-    for words, sentence in (
-        (
-            train(db, "--name", "again", "--json"),
-            f'The model is stored as "again", and paid for{lost}',
-        ),
-        (train(db, "--out", file), f"The model is in {file}, and paid for{lost}"),
-        (
-            train(db, "--name", "one", "--epsilon", "1", "--epsilon", "2"),
-            'The models are stored as "one auto 1" and "one auto 2", and paid for; only their '
-            "summary cannot be printed: check the disk.",
-        ),
-        (evaluate, "The figures are paid for, but cannot be printed: check the disk."),
-    ):
-        with FULL.open("w") as full:
-            ended = run(*words, stdout=full, env=env)
-        assert ended.code == 1
-        assert ended.err.splitlines()[-1] == f"Error: {sentence}"
-    assert load_forest(file).private
+    with FULL.open("w") as full:
+        ended = run(*train(db, *words), stdout=full, env=env, cwd=tmp_path)
+    assert ended.code == 1
+    assert ended.err.splitlines()[-1] == f"Error: {sentence}"
     listed = dpforest("models", "--db", db, "--json").facts["models"]
-    assert {each["model"] for each in listed} == {"risk", "again", "one auto 1", "one auto 2"}
+    assert {each["model"] for each in listed} == {"risk", *stored}
+    assert stored or load_forest(tmp_path / "m.json").private
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("env", [BUFFERED[0], pytest.param(BUFFERED[1], marks=pytest.mark.more)])
+def test_figures_that_cannot_be_printed_are_said_to_be_paid_for(
+    db: Path, env: dict[str, str]
+) -> None:
+    words = ("evaluate", "--db", db, "--model", "risk", "--table", "visits", "--epsilon", "1")
+    with FULL.open("w") as full:
+        ended = run(*words, stdout=full, env=env)
+    assert ended.code == 1
+    assert ended.err.splitlines()[-1] == f"Error: The figures are paid for, but cannot {CHECK}"
 
 
 def silent(*words: object, stderr: int) -> tuple[int, bytes]:

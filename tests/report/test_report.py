@@ -29,6 +29,7 @@ from dpforest_duckdb.model.json_format import fingerprint
 from dpforest_duckdb.privacy.amounts import NANO, atto_delta
 from dpforest_duckdb.privacy.wording import wording
 from dpforest_duckdb.recipes import RECIPES, adaptation
+from dpforest_duckdb.report import page as pages
 from dpforest_duckdb.report.evaluated import Evaluated, load_evaluation
 from dpforest_duckdb.report.page import Spent, report_html
 from dpforest_duckdb.scoring.links import SHARES
@@ -36,6 +37,7 @@ from dpforest_duckdb.scoring.links import SHARES
 pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 
+LIBRARY = pages._library
 HOSTILE = '</script><img src=x onerror=alert(1)> "quote"\n\x1b[31m\u202eright-to-left'
 
 
@@ -57,6 +59,12 @@ def made(name: str = "made", private: bool = True, hostile: bool = False) -> For
         name=name,
         table="visits",
     )
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports get the scripts for their charts, as they do without tests/conftest.py."""
+    monkeypatch.setattr(pages, "_library", LIBRARY)
 
 
 def payload(page: str) -> Any:
@@ -139,8 +147,11 @@ def test_a_model_that_is_not_private_carries_a_banner() -> None:
     assert "Nothing: the model is not private." in page
 
 
-def test_the_page_needs_no_network() -> None:
+@pytest.mark.usefixtures("library")
+def test_the_page_has_the_scripts_for_its_charts_and_needs_no_network() -> None:
     page = report_html(made())
+    assert "vegaEmbed" in page
+    assert page.count("</script>") == page.count("<script")
     assert "default-src 'none'" in page
     own = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
     assert not re.search(r'(?:src|href)="(?!#)', own)
@@ -329,6 +340,7 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.mark.browser
+@pytest.mark.usefixtures("library")
 @pytest.mark.parametrize("hostile", [False, True])
 def test_a_browser_draws_the_page_and_explains_a_row(
     browser: Any, tmp_path: Path, hostile: bool
