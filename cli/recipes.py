@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import product
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpforest_duckdb.cli import options
 from dpforest_duckdb.cli.output import emit, show_table, tell
-from dpforest_duckdb.cli.systems_page import counted_from, systems_page, what_is_done
+from dpforest_duckdb.cli.systems_page import systems_page, what_is_done
 from dpforest_duckdb.errors import UsageError
 
 if TYPE_CHECKING:
     from dpforest_duckdb.cli.output import Paragraph
-    from dpforest_duckdb.domain import Domain
-    from dpforest_duckdb.privacy.plan import Plan
-    from dpforest_duckdb.recipes.recipe import Recipe
-
-PICKED = "those of the recipe that is picked"
+    from dpforest_duckdb.cli.recipe_facts import RecipeFacts
 
 
 def recipes(
@@ -45,6 +40,7 @@ def recipes(
     Example:
       dpforest recipes dpdf
     """
+    from dpforest_duckdb.cli.recipe_facts import RecipeFacts
     from dpforest_duckdb.privacy.amounts import nano_epsilon
     from dpforest_duckdb.recipes import RECIPES, find
 
@@ -55,108 +51,25 @@ def recipes(
     shared = "1" if epsilon is None else epsilon
     nano = nano_epsilon(shared)
     chosen = list(RECIPES.values()) if name is None else [find(name)]
-    facts = [_facts(recipe, nano) for recipe in chosen]
+    facts = [RecipeFacts(recipe, nano) for recipe in chosen]
     if as_json:
-        emit({"recipes": facts})
+        emit({"recipes": [each.as_json() for each in facts]})
     elif markdown:
         print(systems_page(facts), end="")
     elif name is None:
         _show_all(facts)
     else:
-        _show(chosen[0], facts[0], shared)
+        _show(facts[0], shared)
 
 
-def _facts(recipe: Recipe, epsilon: int) -> dict[str, Any]:
-    from dpforest_duckdb.recipes.recipe import OURS
-
-    published, mechanisms = recipe.published or recipe, _mechanisms(recipe, epsilon)
-    picks = bool(recipe.adaptation.successors)
-    return {
-        "name": recipe.name,
-        "title": recipe.title,
-        "year": recipe.year,
-        "private_as_published": None if recipe.one_form == OURS else not published.flaws,
-        "rigorous_repair": recipe.repair,
-        "private": not recipe.flaws,
-        "paper": recipe.paper,
-        "flaws": list(published.flaws),
-        "one_form_because": recipe.one_form,
-        "variants": [f"{recipe.name}:{variant}" for variant in recipe.variants],
-        "pieces": {
-            "rows": recipe.rows,
-            "splits": PICKED if picks else recipe.split_type,
-            "trees": PICKED if picks else _number(recipe.trees),
-            "depth": PICKED if picks else _number(recipe.depth),
-            "depth_of_root": recipe.depth_of_root,
-            "leaf": "log-odds" if recipe.link.log_odds else recipe.leaf.gives,
-            "one_tree_per_attribute": recipe.one_tree_per_attribute and not picks,
-            "mechanisms": mechanisms,
-        },
-        "lines": [
-            {
-                "step": line.step,
-                "source": line.source,
-                "piece": line.piece,
-                "form": line.standing,
-                "note": line.note,
-            }
-            for line in recipe.lines
-        ],
-    }
-
-
-def _number(of: object) -> object:
-    """A number of trees or of splits on a path, or words if a function gives it."""
-    return of if isinstance(of, int) else "depends on the domain"
-
-
-def _mechanisms(recipe: Recipe, epsilon: int) -> dict[str, str]:
-    """The mechanisms of every query that a recipe may ask, by its purpose.
-
-    A recipe that adapts to the rows is shown for two, three and eight classes, few and many
-    numbers, with a δ and without.
-    """
-    from dpforest_duckdb.privacy.amounts import ATTO
-    from dpforest_duckdb.recipes import adaptation
-
-    plans = [_example(recipe, epsilon)]
-    if recipe.adaptation.counts_rows:
-        for numbers, classes, delta in product((2, 12), (2, 3, 8), (0, ATTO // 10**5)):
-            request = recipe.request(_domain(numbers, classes, 1_000), epsilon, delta=delta)
-            plans.extend(adaptation.plans(recipe, request))
-    found: dict[str, list[str]] = {}
-    for query in (query for plan in plans for query in plan.queries):
-        of_purpose = found.setdefault(query.purpose, [])
-        if query.mechanism not in of_purpose:
-            of_purpose.append(query.mechanism)
-    return {purpose: " or ".join(several) for purpose, several in found.items()}
-
-
-def _example(recipe: Recipe, epsilon: int) -> Plan:
-    """The plan for a domain of six categorical attributes and two numeric ones."""
-    return recipe.whole_plan(recipe.request(_domain(2, 2, 31), epsilon))
-
-
-def _domain(numbers: int, classes: int, upper: int) -> Domain:
-    """Six categorical attributes, and some numbers from 0 to `upper`."""
-    from dpforest_duckdb.domain import Attribute, Domain
-    from dpforest_duckdb.domain.types import INTEGER, VARCHAR
-
-    attributes = [Attribute(f"a{n}", "categorical", ("x", "y", "z")) for n in range(6)]
-    attributes += [Attribute(f"n{n}", "numeric", lower=0, upper=upper) for n in range(numbers)]
-    types = {each.name: VARCHAR if each.kind == "categorical" else INTEGER for each in attributes}
-    labels = tuple(map(str, range(classes)))
-    return Domain(tuple(attributes), "c", labels).bind({**types, "c": VARCHAR})
-
-
-def _show_all(facts: list[dict[str, Any]]) -> None:
+def _show_all(facts: list[RecipeFacts]) -> None:
     words = {True: "yes", False: "NO", None: "-"}
     rows = [
         [
-            *(fact[key] for key in ("name", "title", "year")),
-            words[fact["private_as_published"]],
-            words[fact["private"]],
-            fact["rigorous_repair"] or fact["one_form_because"],
+            *(fact.recipe.name, fact.recipe.title, fact.recipe.year),
+            words[fact.private_as_published],
+            words[fact.private],
+            fact.recipe.repair or fact.recipe.one_form,
         ]
         for fact in facts
     ]
@@ -175,50 +88,48 @@ def _in_words(
     return f"{name}: {title}, {year}", [f"private: {private}{before}. {repair}"]
 
 
-def _show(recipe: Recipe, facts: dict[str, Any], epsilon: str) -> None:
-    from dpforest_duckdb.privacy.amounts import nano_epsilon
-    from dpforest_duckdb.recipes.branches import branches
-
-    nano = nano_epsilon(epsilon)
+def _show(facts: RecipeFacts, epsilon: str) -> None:
+    recipe = facts.recipe
     tell(f"{recipe.name}: {recipe.title}, {recipe.year}")
     tell(f"paper      {recipe.paper}")
-    if facts["flaws"]:
-        tell(f"flaw       {' '.join(facts['flaws'])}")
+    if facts.flaws:
+        tell(f"flaw       {' '.join(facts.flaws)}")
     if recipe.repair:
         tell(f"repair     {recipe.repair}")
     if recipe.one_form:
         tell(f"one form   {recipe.one_form}")
-    if facts["variants"]:
-        tell(f"variants   {', '.join(facts['variants'])}")
-    _show_pieces(facts["pieces"])
+    if facts.variants:
+        tell(f"variants   {', '.join(facts.variants)}")
+    _show_pieces(facts)
     tell("")
     tell(f"ε = {epsilon} on six categorical and two numeric attributes:")
-    plan = _example(recipe, nano)
+    queries = facts.example.queries
     show_table(
         ("query", "cost of one", "how often"),
-        [[query.purpose, f"{query.measure} = {query.each}", query.often] for query in plan.queries],
+        [[query.purpose, f"{query.measure} = {query.each}", query.often] for query in queries],
     )
-    if len(branches(recipe, recipe.request(_domain(2, 2, 31), nano))) > 1:
+    if facts.adapts:
         tell(
             "With other numbers of rows it asks other queries: dpforest train --dry-run shows all "
             "for your table."
         )
         tell("")
-    if facts["lines"]:
+    if recipe.lines:
         tell("The system line by line, and what is done here:")
         show_table(
             ("line", "source", "here"),
-            [[line["step"], line["source"], what_is_done(line)] for line in facts["lines"]],
+            [[line.step, line.source, what_is_done(line)] for line in recipe.lines],
         )
 
 
-def _show_pieces(pieces: dict[str, Any]) -> None:
+def _show_pieces(facts: RecipeFacts) -> None:
     """The pieces of a recipe, one on a line."""
-    each = ", at most one for each attribute" if pieces["one_tree_per_attribute"] else ""
-    tell(f"rows       {pieces['rows']}")
-    tell(f"splits     {pieces['splits']}")
-    tell(f"trees      {pieces['trees']}{each}")
-    tell(f"depth      {pieces['depth']}{counted_from(pieces)}")
-    tell(f"leaf       {pieces['leaf']}")
-    for position, (purpose, how) in enumerate(pieces["mechanisms"].items()):
+    pieces = facts.pieces
+    each = ", at most one for each attribute" if pieces.one_tree_per_attribute else ""
+    tell(f"rows       {pieces.rows}")
+    tell(f"splits     {pieces.splits}")
+    tell(f"trees      {pieces.trees}{each}")
+    tell(f"depth      {pieces.depth_in_words}")
+    tell(f"leaf       {pieces.leaf}")
+    for position, (purpose, how) in enumerate(facts.mechanisms.items()):
         tell(f"{'' if position else 'queries':<10} {purpose} by {how}", hanging=2)

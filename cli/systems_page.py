@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dpforest_duckdb.cli.recipe_facts import RecipeFacts
+    from dpforest_duckdb.recipes.conformance import Line
 
 INTRODUCTION = """\
 # The published systems, and what they really guarantee
@@ -63,7 +68,7 @@ No text gives these details, so they are assumed for every system whose table sa
 """
 
 
-def systems_page(facts: list[dict[str, Any]]) -> str:
+def systems_page(facts: list[RecipeFacts]) -> str:
     """The systems in Markdown, by the facts of their recipes."""
     from dpforest_duckdb.splits.limits import MAX_LEAVES
 
@@ -73,43 +78,42 @@ def systems_page(facts: list[dict[str, Any]]) -> str:
         "| recipe | system | year | private as published | private here |",
         "|---|---|---|---|---|",
     ]
-    for f in facts:
-        published, here = words[f["private_as_published"]], words[f["private"]]
-        lines.append(f"| `{f['name']}` | {f['title']} | {f['year']} | {published} | {here} |")
-    for f in facts:
-        pieces = f["pieces"]
-        queries = ", ".join(f"{purpose} by {how}" for purpose, how in pieces["mechanisms"].items())
-        lines += ["", f"## {f['name']}", "", f"{f['title']}, {f['year']}. *{f['paper']}.*", ""]
-        lines += [f"- Flaw: {' '.join(f['flaws'])}"] if f["flaws"] else []
-        lines += [f"- Repair: {f['rigorous_repair']}"] if f["rigorous_repair"] else []
-        lines += [f"- One form: {f['one_form_because']}"] if f["one_form_because"] else []
-        lines += [f"- Variants: {', '.join(f['variants'])}"] if f["variants"] else []
-        lines.append(
-            f"- Rows per tree: {pieces['rows']}; splits: {pieces['splits']}; trees: "
-            f"{pieces['trees']}; depth: {pieces['depth']}"
-            f"{counted_from(pieces)}; "
-            f"leaves give {pieces['leaf']}; queries: {queries}."
-        )
-        lines += _conformance(f["lines"])
+    for each in facts:
+        recipe = each.recipe
+        published, here = words[each.private_as_published], words[each.private]
+        lines.append(f"| `{recipe.name}` | {recipe.title} | {recipe.year} | {published} | {here} |")
+    for each in facts:
+        lines += _system(each)
     return "\n".join(lines) + "\n"
 
 
-def counted_from(pieces: dict[str, Any]) -> str:
-    """Where a recipe starts to count depth, if not with 0 at the root."""
-    return ", with the root at 1" if pieces["depth_of_root"] else ""
+def _system(facts: RecipeFacts) -> list[str]:
+    """The section of a system."""
+    recipe, pieces = facts.recipe, facts.pieces
+    lines = ["", f"## {recipe.name}", "", f"{recipe.title}, {recipe.year}. *{recipe.paper}.*", ""]
+    lines += [f"- Flaw: {' '.join(facts.flaws)}"] if facts.flaws else []
+    lines += [f"- Repair: {recipe.repair}"] if recipe.repair else []
+    lines += [f"- One form: {recipe.one_form}"] if recipe.one_form else []
+    lines += [f"- Variants: {', '.join(facts.variants)}"] if facts.variants else []
+    queries = ", ".join(f"{purpose} by {how}" for purpose, how in facts.mechanisms.items())
+    lines.append(
+        f"- Rows per tree: {pieces.rows}; splits: {pieces.splits}; trees: {pieces.trees}; "
+        f"depth: {pieces.depth_in_words}; leaves give {pieces.leaf}; queries: {queries}."
+    )
+    return lines + _conformance(recipe.lines)
 
 
-def _conformance(lines: list[dict[str, str]]) -> list[str]:
+def _conformance(lines: Sequence[Line]) -> list[str]:
     """The lines of a system: source of each, piece that does it, and whether it was changed."""
     if not lines:
         return []
     rows = []
     for line in lines:
-        cells = (line["step"], line["source"], f"`{line['piece']}`", what_is_done(line))
+        cells = (line.step, line.source, f"`{line.piece}`", what_is_done(line))
         rows.append(f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |")
     return ["", "| line | source | piece | here |", "|---|---|---|---|", *rows]
 
 
-def what_is_done(line: dict[str, str]) -> str:
+def what_is_done(line: Line) -> str:
     """What is done about a line: as published, or what is done instead."""
-    return f"{line['form']}: {line['note']}" if line["note"] else line["form"]
+    return f"{line.standing}: {line.note}" if line.note else line.standing
