@@ -65,12 +65,14 @@ def recipes(
 def _show_all(facts: list[RecipeFacts]) -> None:
     words = {True: "yes", False: "NO", None: "-"}
     rows = [
-        [
-            *(fact.recipe.name, fact.recipe.title, fact.recipe.year),
+        (
+            fact.recipe.name,
+            fact.recipe.title,
+            fact.recipe.year,
             words[fact.private_as_published],
             words[fact.private],
             fact.recipe.repair or fact.recipe.one_form,
-        ]
+        )
         for fact in facts
     ]
     show_table(
