@@ -44,7 +44,7 @@ def case() -> generated.Case:
     )
 
 
-@some(("recipe", "delta"), RECIPES, keep=4)
+@some(("recipe", "delta"), RECIPES, keep=3)
 def test_a_forest_trained_in_memory_is_the_forest_trained_in_duckdb(
     recipe: str, delta: float, case: generated.Case, tmp_path: Path
 ) -> None:

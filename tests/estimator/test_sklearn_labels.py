@@ -119,8 +119,14 @@ ODD = (
     keep=2,
     ids=str,
 )
-def test_a_label_that_is_no_class_leaves_out_its_row(library: str, labels: list[Any]) -> None:
-    """One row must not decide whether a run is refused, or how the others are read."""
+@pytest.mark.parametrize("turn", [0, pytest.param(1, marks=pytest.mark.more)])
+def test_a_label_that_is_no_class_leaves_out_its_row(
+    library: str, labels: list[Any], turn: int
+) -> None:
+    """One row must not decide whether a run is refused, or how the others are read.
+
+    Labels are given as an array and as a list, in turn.
+    """
     rows = {
         "numpy": np.asarray,
         "pandas": lambda x: pandas.DataFrame(x, columns=["x0", "x1"]),
@@ -130,12 +136,12 @@ def test_a_label_that_is_no_class_leaves_out_its_row(library: str, labels: list[
     y = [labels[int(size > 29)] for size in X[:, 0]]
     fit = model(classes=labels, random_state=1)
     votes = [tree.votes.tolist() for tree in fit.fit(rows(X), y).forest_.trees]
-    for odd in ODD if library == "numpy" else (0.5, None, (1, 2), *ODD[-7:]):
+    given = ODD if library == "numpy" else (0.5, None, (1, 2), *ODD[-7:])
+    for number, odd in enumerate(given):
         more = np.empty(1201, dtype=object)
         more[:1200], more[1200] = y, odd
-        for given in (more, [*y, odd]):
-            fit.fit(rows(np.vstack([X, [7, 3]])), given)
-            assert [tree.votes.tolist() for tree in fit.forest_.trees] == votes, odd
+        fit.fit(rows(np.vstack([X, [7, 3]])), (more, [*y, odd])[(number + turn) % 2])
+        assert [tree.votes.tolist() for tree in fit.forest_.trees] == votes, odd
 
 
 @pytest.mark.parametrize("frame", ["polars", "arrow"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import product
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from row_points import points
 from steps import encode
+from variants import some
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import INTEGER, VARCHAR
@@ -123,9 +125,14 @@ def test_so_many_rows_give_points_as_the_noise_of_the_draw_needs(
         assert one_in(replace(request, rows=rows), cost) == seen
 
 
-@pytest.mark.parametrize("classes", [2, 5])
-@pytest.mark.parametrize(("odds", "one_in"), [(0.1, 1), (50.0, 1), (0.1, 2)])
-@pytest.mark.parametrize("likely_rows", [0, 1])
+@some(
+    ("likely_rows", "odds", "one_in", "classes"),
+    [
+        (likely_rows, *rated, classes)
+        for likely_rows, rated, classes in product((0, 1), [(0.1, 1), (50.0, 1), (0.1, 2)], (5, 2))
+    ],
+    keep=5,
+)
 def test_a_row_more_gives_every_mixture_0_to_its_most(
     con: duckdb.DuckDBPyConnection, classes: int, odds: float, one_in: int, likely_rows: int
 ) -> None:

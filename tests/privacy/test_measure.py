@@ -33,7 +33,7 @@ def test_sums_have_the_variance_that_is_stated(measure: Measure) -> None:
 @each_measure
 def test_blocks_have_the_deviation_that_is_stated(measure: Measure) -> None:
     cost, change, blocks = measure.unit // 50, 7, (1, 3)
-    nothing = np.zeros((DRAWS, 4), dtype=np.int64)
+    nothing = np.zeros((DRAWS // 2, 4), dtype=np.int64)
     there = measure.noisy_blocks(NOISE, nothing, blocks, cost, change).std(axis=0)
     stated = [measure.block_deviation(blocks, size, cost, change) for size in (1, 3, 3, 3)]
     assert there == pytest.approx(np.array(stated), rel=0.05)

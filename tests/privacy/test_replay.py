@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -265,8 +266,7 @@ def check(folder: Path, recipe: str, delta: float, k: int, seeds: range, **optio
 @pytest.mark.parametrize(
     "seeds", [range(2), pytest.param(range(2, 14), marks=pytest.mark.slow)], ids=["few", "many"]
 )
-@pytest.mark.parametrize("k", [1, 3])
-@some(("recipe", "delta"), CASES, keep=5)
+@some(("recipe", "delta", "k"), [(*case, k) for case, k in product(CASES, (1, 3))], keep=6)
 def test_a_unit_changes_private_inputs_alone_and_by_no_more_than_their_sensitivity(
     tmp_path: Path, recipe: str, delta: float, k: int, seeds: range
 ) -> None:

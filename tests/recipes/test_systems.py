@@ -447,7 +447,7 @@ def test_one_form_says_why_and_two_say_what_was_repaired() -> None:
     assert find("rana-forest").flaws, "never called private"
 
 
-@some(("name", "published"), FORMS, keep=16)
+@some(("name", "published"), FORMS, keep=12)
 def test_every_form_trains_and_scores_as_python_does(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], name: str, published: bool
 ) -> None:

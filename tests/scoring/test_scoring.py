@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import product
 from pathlib import Path
 
 import duckdb
@@ -55,8 +56,7 @@ ENUM = column_type("ENUM('red', 'green', 'blue')")
 HOSTILE = ['a"b', "it's", "x; DROP TABLE t --", "select", "{{ 1 }}", "é😀", " ", "A b", "t", "s"]
 
 
-@pytest.mark.parametrize("recipe", ["auto", "dpdf"])
-@some("name", TABLES, keep=4)
+@some(("name", "recipe"), product(TABLES, ["auto", "dpdf"]), keep=5)
 def test_sql_agrees_with_python_on_real_tables(
     con: duckdb.DuckDBPyConnection, real: Callable, fit: Callable, name: str, recipe: str
 ) -> None:
@@ -156,7 +156,7 @@ def random_tree(domain: Domain, random: np.random.Generator, constant: bool) -> 
     )
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(
     attributes=hostile_attributes(),
     names=st.lists(st.sampled_from(HOSTILE), min_size=4, max_size=4, unique_by=str.casefold),
@@ -511,11 +511,11 @@ def test_sql_has_no_column_for_a_tree_that_adds_the_same_everywhere(
     assert_agree(con, forest_of(domain, same), "t")
 
 
-@some("given", ["TINYINT", "BIGINT", "HUGEINT", "DOUBLE"], keep=2)
-@pytest.mark.parametrize("trained", ["DOUBLE", "DECIMAL(6, 2)"])
-@pytest.mark.parametrize(
-    "edges", [(0.5, 1.5, 2.5), (-0.5, 0.0, 3.75, 9.0), (0.1, 0.5, 2.0), (-90.5, 90.25), (2.0,)]
-)
+EDGES = [(0.5, 1.5, 2.5), (-0.5, 0.0, 3.75, 9.0), (0.1, 0.5, 2.0), (-90.5, 90.25), (2.0,)]
+GIVEN = ["TINYINT", "BIGINT", "HUGEINT", "DOUBLE"]
+
+
+@some(("edges", "trained", "given"), product(EDGES, ["DOUBLE", "DECIMAL(6, 2)"], GIVEN), keep=10)
 def test_whole_numbers_are_in_the_bins_of_a_column_of_fractions(
     con: duckdb.DuckDBPyConnection, edges: tuple[float, ...], trained: str, given: str
 ) -> None:

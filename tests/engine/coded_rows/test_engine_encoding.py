@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from datetime import date, timedelta
+from itertools import product
 from typing import Any
 
 import duckdb
@@ -172,15 +173,11 @@ def test_edges_are_searched_for_up_to_the_last_one_and_beyond_the_type(
     ],
     keep=4,
 )
-@pytest.mark.parametrize(
-    "first",
-    [
-        -100,
-        2**62 - 1100,
-        *(pytest.param(first, marks=pytest.mark.slow) for first in (-900, 0, 100)),
-    ],
+@some(
+    ("first", "wide"),
+    product([-100, 2**62 - 1100, -900, 0, 100], [3, 250, MAX_LOOKED_UP - 1, MAX_LOOKED_UP]),
+    keep=5,
 )
-@pytest.mark.parametrize("wide", [3, 250, MAX_LOOKED_UP - 1, MAX_LOOKED_UP])
 def test_whole_numbers_get_the_cells_that_python_gives_them(
     con: duckdb.DuckDBPyConnection, kind: str, low: int, high: int, first: int, wide: int
 ) -> None:

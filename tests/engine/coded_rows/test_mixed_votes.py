@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 
 import duckdb
 import numpy as np
 import pytest
 from row_points import points
 from steps import encode
+from variants import some
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import VARCHAR
@@ -79,10 +81,10 @@ def models(kind: str, trees: Trees) -> Sequence[Sequence[Tree]]:
     return [binary[0], one], [binary[0], binary[1]], [binary[2], trees.path()]
 
 
-@pytest.mark.parametrize("classes", [2, 3, 12])
-@pytest.mark.parametrize(
-    "kind", ["one root", "the same places", "several roots", "no path", "binary"]
-)
+KINDS = ["one root", "the same places", "several roots", "no path", "binary"]
+
+
+@some(("kind", "classes"), product(KINDS, [2, 3, 12]), keep=8)
 def test_points_are_those_of_the_plain_sums_of_votes(
     con: duckdb.DuckDBPyConnection, kind: str, classes: int
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -43,20 +44,13 @@ def test_columns_of_a_frame_are_returned_as_they_are(make: Any, tmp_path: Path) 
     assert [row[4] for row in rows][:3] == ["yes", "yes", "no"]
 
 
-@pytest.mark.parametrize("make", [pandas.DataFrame, dict], ids=["pandas", "arrays"])
+ODD = {1.5: 1, True: 1, "1": 1, b"1": 1, 2**130: 2, "x": None, "\ud800": None, (1,): None}
+
+
 @some(
-    ("odd", "like"),
-    [
-        (1.5, 1),
-        (True, 1),
-        ("1", 1),
-        (b"1", 1),
-        (2**130, 2),
-        ("x", None),
-        ("\ud800", None),
-        ((1,), None),
-    ],
-    keep=8,
+    ("odd", "like", "make"),
+    [(*read, make) for read, make in product(ODD.items(), (pandas.DataFrame, dict))],
+    keep=len(ODD),
 )
 def test_objects_are_read_as_in_training_however_rare(
     odd: object, like: object, make: Any, tmp_path: Path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import struct
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +46,11 @@ def test_the_least_decimal_of_128_bits_ends_no_run(
         assert found == ([1, 2, 0, 0] if "edges" in read else [1, 1, 1, 0])
 
 
-@pytest.mark.parametrize("library", ["Arrow", "polars"])
-@some("kind", ["timestamp[s]", "timestamp[ms]", "date64"], keep=1)
-@pytest.mark.parametrize("attribute", [NUMBERS, DAYS], ids=["numbers", "days"])
+@some(
+    ("attribute", "kind", "library"),
+    product([NUMBERS, DAYS], ["timestamp[s]", "timestamp[ms]", "date64"], ["Arrow", "polars"]),
+    keep=2,
+)
 def test_a_far_moment_that_is_no_number_ends_no_run(
     attribute: dict[str, Any], kind: str, library: str
 ) -> None:
@@ -58,8 +61,7 @@ def test_a_far_moment_that_is_no_number_ends_no_run(
         assert np.sum(cells(rows, beside_y(attribute))) == 3
 
 
-@some("zone", [None, "Europe/Berlin"], keep=2)
-@some("fine", ["s", "ms", "us", "ns"], keep=4)
+@some(("fine", "zone"), product(["s", "ms", "us", "ns"], [None, "Europe/Berlin"]), keep=4)
 def test_units_in_types_of_time_stay_apart_however_far_or_near(fine: str, zone: str | None) -> None:
     kind = pyarrow.timestamp(fine, zone) if zone else pyarrow.duration(fine)
     table = arrow([0, 1, 2, 1000, 1001, 2**62, 2**62 + 1, -(2**62), -(2**63) + 1], kind)

@@ -76,8 +76,11 @@ def test_a_frame_with_missing_numbers_is_read_in_the_same_types(tmp_path: Path) 
     assert types[0] == types[1] == {"size": BIGINT, "colour": DOUBLE, "label": VARCHAR}
 
 
-@some("labels", [[0, 1], [0.0, 1.0], ["0", "1"], ["0.0", "1"]], keep=2)
-@pytest.mark.parametrize("library", [dict, pandas.DataFrame])
+@some(
+    ("labels", "library"),
+    itertools.product([[0, 1], [0.0, 1.0], ["0", "1"], ["0.0", "1"]], [dict, pandas.DataFrame]),
+    keep=3,
+)
 def test_one_value_of_a_frame_does_not_change_how_the_others_are_read(
     library: Callable[[Any], Any], labels: list[Any]
 ) -> None:
@@ -130,12 +133,13 @@ def test_one_value_does_not_decide_whether_moments_in_a_time_zone_are_read(more:
     assert np.abs(counts([*moments, more]) - expected).sum() == 1
 
 
-@pytest.mark.parametrize("arrow", [False, True])
-@some("zone", ["UTC", "Asia/Tokyo", "America/New_York"], keep=2)
+FAR = ["20200-01-03", "9999-12-31T23:00", "10000-01-01T01:00", "0001-01-01", "-0005-01-01"]
+
+
 @some(
-    "far",
-    ["20200-01-03", "9999-12-31T23:00", "10000-01-01T01:00", "0001-01-01", "-0005-01-01"],
-    keep=2,
+    ("far", "zone", "arrow"),
+    itertools.product(FAR, ["UTC", "Asia/Tokyo", "America/New_York"], [False, True]),
+    keep=len(FAR),
 )
 def test_a_far_moment_in_a_time_zone_ends_no_run(far: str, zone: str, arrow: bool) -> None:
     """Some have no text in Python, and so are missing."""
@@ -274,8 +278,8 @@ CODES = [  # of categories, and a value of each
 @pytest.mark.parametrize(
     "more",
     [
-        None,
         "n/a",
+        pytest.param(None, marks=pytest.mark.more),
         *(
             pytest.param(value, marks=pytest.mark.slow)
             for value in (2.5, Decimal("1.234567"), dt.datetime(2021, 5, 6, 7))
