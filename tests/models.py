@@ -13,7 +13,7 @@ from dpforest_duckdb.domain.types import VARCHAR
 from dpforest_duckdb.guarantee import Guarantee
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.scoring.links import SOFTMAX, Link
-from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, Tree
+from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, SCALE, THRESHOLD, Tree
 
 
 def bit_sets() -> AbstractContextManager[object]:
@@ -77,6 +77,46 @@ def two_splits(domain: Domain, seed: int) -> Tree:
         counts=None,
         votes=np.concatenate([np.zeros((inner, votes.shape[1]), dtype=np.int64), votes]),
     )
+
+
+def random_tree(
+    domain: Domain,
+    random: np.random.Generator,
+    reach: int,
+    *,
+    exact: bool,
+    kinds: Sequence[int] = (MULTIWAY, EQUALS, EQUALS),
+) -> Tree:
+    """A tree of splits of these kinds and by thresholds, three deep at most; votes up to `reach`.
+
+    With `exact` the votes of a leaf are positive and sum to the same everywhere.
+    """
+    kind, attribute, cell, first = [LEAF], [-1], [0], [-1]
+    level = [0]
+    for _ in range(3):
+        born: list[int] = []
+        for node in level:
+            a = int(random.integers(len(domain.attributes)))
+            cells, proper = domain.cells[a], domain.attributes[a].proper
+            split = int(random.choice([*kinds] + [THRESHOLD] * (proper > 1)))
+            if split == LEAF or cells < 2 or len(kind) > 40:
+                continue
+            kind[node], attribute[node], first[node] = split, a, len(kind)
+            cell[node] = int(random.integers(proper - 1 if split == THRESHOLD else cells))
+            for _ in range(cells if split == MULTIWAY else 2):
+                born.append(len(kind))
+                kind.append(LEAF)
+                attribute.append(-1)
+                cell.append(0)
+                first.append(-1)
+        level = born
+    classes = len(domain.classes)
+    votes = random.integers(1, reach, size=(len(kind), classes))
+    if exact:
+        votes[:, 0] = reach * classes - votes[:, 1:].sum(axis=1)
+    found = np.array(kind)
+    leaves = np.where((found == LEAF)[:, None], votes, 0)
+    return Tree(found, np.array(attribute), np.array(cell), np.array(first), None, leaves)
 
 
 def forest_of(

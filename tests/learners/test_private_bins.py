@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recorder import record
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
@@ -113,14 +114,7 @@ def test_each_attribute_that_is_cut_is_paid_for(monkeypatch: pytest.MonkeyPatch,
     domain = domain.bind(
         {**dict.fromkeys(["n0", "n1", "n2", "n3"], DOUBLE), "a": VARCHAR, "c": VARCHAR}
     )
-    recipe, spent, exponents = find(name), 0, medians.exponents
-
-    def recorded(utilities, allowed, cost, bound, monotone):  # type: ignore[no-untyped-def]
-        nonlocal spent
-        spent += cost  # the intervals of a turn hold different rows
-        return exponents(utilities, allowed, cost, bound, monotone)
-
-    monkeypatch.setattr(medians, "exponents", recorded)
+    recipe, given = find(name), record(monkeypatch, medians)
     request = replace(recipe.request(domain, NANO), rows=10**6)
     plan = recipe.plan(request)
     query = plan.query("bins")
@@ -130,6 +124,7 @@ def test_each_attribute_that_is_cut_is_paid_for(monkeypatch: pytest.MonkeyPatch,
     with pytest.warns(NotPrivateWarning):
         bits = Randomness.seeded(0).bits
     cut_at_medians(private, request, Accountant(plan, NANO, 0), bits)
-    assert spent == query.total
+    # the intervals of a turn hold different rows
+    assert sum(call.cost for call in given) == query.total
     counts = sum(each.total for each in plan.queries if each.purpose in ROW_COUNTS)
     assert query.total == pytest.approx(0.14 * (NANO - counts), rel=1e-6)

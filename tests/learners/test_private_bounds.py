@@ -153,15 +153,10 @@ def test_windows_are_drawn_at_their_cost(
     monkeypatch: pytest.MonkeyPatch, randomness: Randomness, measure: Measure
 ) -> None:
     """In μ² by the exponential mechanism; the handicap of longer windows is in noise scales."""
-    given: list[tuple[object, ...]] = []
-    exponents, draw = choose.exponents, Mechanism.draw
-
-    def recorded(utilities, allowed, epsilon, sensitivity, monotone):  # type: ignore[no-untyped-def]
-        given.append((epsilon, sensitivity, monotone))
-        return exponents(utilities, allowed, epsilon, sensitivity, monotone)
+    given, mechanisms, draw = record(monkeypatch, choose), list[Mechanism](), Mechanism.draw
 
     def drawn(mechanism, *rest):  # type: ignore[no-untyped-def]
-        given.append((mechanism,))
+        mechanisms.append(mechanism)
         return draw(mechanism, *rest)
 
     handicaps: list[int] = []
@@ -170,14 +165,13 @@ def test_windows_are_drawn_at_their_cost(
         handicaps.append(handicap)
         return bounds_window_utilities(counts, handicap)
 
-    monkeypatch.setattr(choose, "exponents", recorded)
     monkeypatch.setattr(Mechanism, "draw", drawn)
     monkeypatch.setattr(private_bounds, "bounds_window_utilities", rated)
     search = Search.start(numbers((0, 1)))
     cost = NANO if measure == PURE_DP else drawn_cost(NANO)
     search.turn(counted(np.full(9, 0.2), search.bins), cost, measure, 2, randomness.bits)
-    mechanism = PERMUTE_AND_FLIP if measure == PURE_DP else EXPONENTIAL
-    assert given == [(NANO, 2, True), (mechanism,)]
+    assert [(*call.price, call.monotone) for call in given] == [(NANO, 2, True)]
+    assert mechanisms == [PERMUTE_AND_FLIP if measure == PURE_DP else EXPONENTIAL]
     assert handicaps == [2 * 2], "two noise scales, which grow with the rows of a unit"
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import duckdb
 import numpy as np
 import pytest
-from recorder import NoNoise
+from recorder import NoNoise, record
 from steps import encode
 
 from dpforest_duckdb.domain import Attribute, Domain
@@ -121,18 +121,14 @@ def test_draws_are_monotone_with_the_sensitivity_of_counts_and_points(
     con: duckdb.DuckDBPyConnection, k: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A unit raises each most frequent class of a root by k at most, in children too."""
-    given, exponents = [], choose.exponents
-
-    def recorded(utilities, allowed, epsilon, sensitivity, monotone):  # type: ignore[no-untyped-def]
-        given.append((utilities.tolist(), sensitivity, monotone))
-        return exponents(utilities, allowed, epsilon, sensitivity, monotone)
-
-    monkeypatch.setattr(choose, "exponents", recorded)
+    given = record(monkeypatch, choose)
     rows = [("a", "b", "c", "k1"), ("a", "b", "c", "k2"), ("a", "c", "d", "k2")]
     released(con, rows, k)
-    assert [(sensitivity, monotone) for _, sensitivity, monotone in given] == [(k, True)] * 2
-    assert given[0][0] == [[2, 2]]
-    assert given[1][0] == [[2]]  # whichever is first, the pair of values (a, b) has both classes
+    first, second = (call for call in given if call.mechanism == "exponents")
+    assert [(call.bound, call.monotone) for call in (first, second)] == [(k, True)] * 2
+    assert first.private.tolist() == [[2, 2]]
+    # whichever is first, the pair of values (a, b) has both classes
+    assert second.private.tolist() == [[2]]
 
 
 def test_class_shares_without_interaction_have_the_given_margins() -> None:

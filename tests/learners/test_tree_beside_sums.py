@@ -12,6 +12,7 @@ from typing import Any, cast
 import duckdb
 import numpy as np
 import pytest
+from recorder import record
 from row_points import points
 from steps import encode
 from variants import some
@@ -165,13 +166,7 @@ def test_draws_have_the_sensitivity_of_their_utilities(
     monkeypatch: pytest.MonkeyPatch, k: int
 ) -> None:
     """A privacy unit of k rows raises points by up to k times the most."""
-    given, exponents = [], choose.exponents
-
-    def recorded(utilities, allowed, epsilon, sensitivity, monotone):  # type: ignore[no-untyped-def]
-        given.append((epsilon, sensitivity, monotone))
-        return exponents(utilities, allowed, epsilon, sensitivity, monotone)
-
-    monkeypatch.setattr(choose, "exponents", recorded)
+    given = record(monkeypatch, choose)
     context = SimpleNamespace(
         request=find("log-odds").request(public(2), NANO, rows_per_unit=k),
         accountant=SimpleNamespace(spend=lambda purpose: 7),
@@ -180,7 +175,7 @@ def test_draws_have_the_sensitivity_of_their_utilities(
     )
     rows = SimpleNamespace(rate_mixtures=lambda *_: np.array([3, 5]) * POINTS)
     draw_mixture([], [(1, 0), (0, 1)], cast(Any, rows), cast(Any, context))
-    assert given == [(7, k * POINTS, True)]
+    assert [(*call.price, call.monotone) for call in given] == [(7, k * POINTS, True)]
 
 
 def test_the_better_model_is_drawn_where_the_budget_is_large() -> None:

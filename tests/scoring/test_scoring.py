@@ -16,7 +16,15 @@ import sqlglot
 from agreement import assert_agree
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models import bit_sets, forest_of, groups_of_one, one_split, two_attributes, two_splits
+from models import (
+    bit_sets,
+    forest_of,
+    groups_of_one,
+    one_split,
+    random_tree,
+    two_attributes,
+    two_splits,
+)
 from variants import some
 
 from dpforest_duckdb.domain import Attribute, Domain
@@ -31,7 +39,7 @@ from dpforest_duckdb.scoring.publish import publish_sql
 from dpforest_duckdb.scoring.score_sql import score_sql, share_names
 from dpforest_duckdb.sql import Sql, comment, join
 from dpforest_duckdb.training.prepare import prepare
-from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, THRESHOLD, Tree, Voting
+from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, Tree, Voting
 
 TABLES = [
     "adult_train",
@@ -118,44 +126,6 @@ def hostile_attributes() -> st.SearchStrategy[list[Attribute]]:
     return st.lists(st.one_of(categorical, numeric), min_size=1, max_size=3)
 
 
-def random_tree(domain: Domain, random: np.random.Generator, constant: bool) -> Tree:
-    """A tree of every kind of split, three deep at most."""
-    kind, attribute, cell, first = [LEAF], [-1], [0], [-1]
-    level = [0]
-    for _ in range(3):
-        born = []
-        for node in level:
-            a = int(random.integers(len(domain.attributes)))
-            cells, proper = domain.cells[a], domain.attributes[a].proper
-            way = int(random.choice([LEAF, MULTIWAY, EQUALS] + [THRESHOLD] * (proper > 1)))
-            if way == LEAF or cells < 2:
-                continue
-            kind[node], attribute[node], first[node] = way, a, len(kind)
-            if way == THRESHOLD:
-                cell[node] = int(random.integers(proper - 1))
-            elif way == EQUALS:
-                cell[node] = int(random.integers(cells))
-            for _ in range(cells if way == MULTIWAY else 2):
-                born.append(len(kind))
-                kind.append(LEAF)
-                attribute.append(-1)
-                cell.append(0)
-                first.append(-1)
-        level = born
-    classes = len(domain.classes)
-    votes = random.integers(0, 5, size=(len(kind), classes))
-    votes[:, 0] = 20 - votes[:, 1:].sum(axis=1) if constant else votes[:, 0] + 1
-    kinds = np.array(kind)
-    return Tree(
-        kinds,
-        np.array(attribute),
-        np.array(cell),
-        np.array(first),
-        None,
-        np.where((kinds == LEAF)[:, None], votes, 0),
-    )
-
-
 @settings(max_examples=20)
 @given(
     attributes=hostile_attributes(),
@@ -176,7 +146,8 @@ def test_sql_agrees_with_python_on_hostile_forests(
         classes=tuple(classes),
         target_type=VARCHAR,
     )
-    trees = tuple(random_tree(domain, random, constant) for _ in range(3))
+    kinds = (LEAF, MULTIWAY, EQUALS)
+    trees = tuple(random_tree(domain, random, 5, exact=constant, kinds=kinds) for _ in range(3))
     forest = Forest("m\n; --", "test", Guarantee("1"), domain, trees)
     engine = DuckDBEngine(duckdb.connect())
     quote = engine.dialect.ident

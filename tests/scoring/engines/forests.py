@@ -17,7 +17,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
-from models import bit_sets
+from models import bit_sets, random_tree
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import (
@@ -40,7 +40,7 @@ from dpforest_duckdb.scoring.links import SHARES, SOFTMAX
 from dpforest_duckdb.scoring.publish import publish_sql
 from dpforest_duckdb.scoring.score_sql import Scored, score_sql
 from dpforest_duckdb.training.prepare import prepare
-from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, THRESHOLD, Tree
+from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree
 
 REAL: dict[str, tuple[str, dict[str, Any]]] = {
     "banknote auto": ("banknote", {}),
@@ -186,7 +186,7 @@ def made_case(name: str, folder: Path) -> Case:
     random = np.random.default_rng(number)
     domain = _domain(name)
     reach = 1_000_000_000 if name == "steep" else 2_000_000
-    trees = tuple(_tree(domain, random, reach, exact=name == "two classes") for _ in range(4))
+    trees = tuple(random_tree(domain, random, reach, exact=name == "two classes") for _ in range(4))
     forest = Forest(
         f"{name} {{{{ 1+1 }}}} ${{x}}\n; --",
         "drawn",
@@ -353,36 +353,3 @@ def _case(con: duckdb.DuckDBPyConnection, forest: Forest, file: Path) -> Case:
         fast = con.execute(score_sql(forest, scored, keep=["id"], fast=True) + " ORDER BY id")
     assert fast.fetchall() == plain
     return Case(forest, file, dict(scored.columns), plain)
-
-
-def _tree(domain: Domain, random: np.random.Generator, reach: int, *, exact: bool) -> Tree:
-    """A tree of every kind of split, three deep at most; votes up to `reach`.
-
-    With `exact` the votes of a leaf are positive and sum to the same everywhere.
-    """
-    kind, attribute, cell, first = [LEAF], [-1], [0], [-1]
-    level = [0]
-    for _ in range(3):
-        born: list[int] = []
-        for node in level:
-            a = int(random.integers(len(domain.attributes)))
-            cells, proper = domain.cells[a], domain.attributes[a].proper
-            split = int(random.choice([MULTIWAY, EQUALS, EQUALS] + [THRESHOLD] * (proper > 1)))
-            if len(kind) > 40:
-                continue
-            kind[node], attribute[node], first[node] = split, a, len(kind)
-            cell[node] = int(random.integers(proper - 1 if split == THRESHOLD else cells))
-            for _ in range(cells if split == MULTIWAY else 2):
-                born.append(len(kind))
-                kind.append(LEAF)
-                attribute.append(-1)
-                cell.append(0)
-                first.append(-1)
-        level = born
-    classes = len(domain.classes)
-    votes = random.integers(1, reach, size=(len(kind), classes))
-    if exact:
-        votes[:, 0] = reach * classes - votes[:, 1:].sum(axis=1)
-    kinds = np.array(kind)
-    leaves = np.where((kinds == LEAF)[:, None], votes, 0)
-    return Tree(kinds, np.array(attribute), np.array(cell), np.array(first), None, leaves)
