@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import duckdb
 import pytest
+from steps import charge
 
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import BudgetError, DpforestError
+from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.entries import Budget, Charge, Ending, Holder
 from dpforest_duckdb.privacy.amounts import NANO
@@ -65,3 +69,13 @@ def refusal(ledger: Ledger, epsilon: int, delta: int = 0, **changes: Any) -> str
 def holds(ledger: Ledger, anchor: str) -> bool:
     """Whether the account of a table with this anchor accepts the ledger."""
     return ledger.read().budget_id_at(anchor) is not None
+
+
+def account(con: duckdb.DuckDBPyConnection, table: str = "t", **options: Any) -> Account:
+    """The budget of a table."""
+    engine = DuckDBEngine(con)
+    return Account.of(engine, engine.table(table), **options)
+
+
+def spend(found: Account, epsilon: int = NANO, *, private: bool = True) -> tuple[int, ...]:
+    return found.debit(charge(epsilon, private=private))

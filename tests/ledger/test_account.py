@@ -13,8 +13,8 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from ledger_entries import account, spend
 from shell import dpforest, make
-from steps import charge
 
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.connection.connect import open_database
@@ -37,18 +37,9 @@ ROW = PrivacyUnit("row")
 def database(tmp_path: Path) -> Path:
     path = tmp_path / "data.duckdb"
     with duckdb.connect(str(path)) as con:
-        con.execute("CREATE TABLE visits (x INTEGER)")
-        con.execute("COMMENT ON TABLE visits IS 'kept by the ward'")
+        con.execute("CREATE TABLE t (x INTEGER)")
+        con.execute("COMMENT ON TABLE t IS 'kept by the ward'")
     return path
-
-
-def account(con: duckdb.DuckDBPyConnection, table: str = "visits", **options: object) -> Account:
-    engine = DuckDBEngine(con)
-    return Account.of(engine, engine.table(table), **options)  # type: ignore[arg-type]
-
-
-def spend(found: Account, epsilon: int = NANO, *, private: bool = True) -> tuple[int, ...]:
-    return found.debit(charge(epsilon, private=private))
 
 
 def test_the_ledger_is_beside_the_database(database: Path) -> None:
@@ -66,7 +57,7 @@ def test_another_ledger_does_not_hide_a_cap_beside_the_database(
     other = tmp_path / "files.ledger"
     with duckdb.connect(str(database)) as con:
         account(con).set_cap(NANO, 0, ROW, raise_cap=False)
-        con.execute("CREATE OR REPLACE TABLE visits (x INTEGER)")
+        con.execute("CREATE OR REPLACE TABLE t (x INTEGER)")
         with pytest.raises(BudgetError, match=f"cap in the ledger {database}.ledger"):
             account(con, ledger=other)
         con.execute("CREATE TABLE later (x INTEGER)")
@@ -99,7 +90,7 @@ def test_a_table_that_is_made_again_in_another_case_is_the_same(
         spend(account(con))
         assert account(con).budget().spent_epsilon == 2 * NANO
         account(con).set_cap(2 * NANO, 0, ROW, raise_cap=False)
-        con.execute("CREATE OR REPLACE TABLE visits (x INTEGER)")
+        con.execute("CREATE OR REPLACE TABLE t (x INTEGER)")
         with pytest.raises(BudgetError, match="cap"):
             spend(account(con))
         with pytest.raises(BudgetError, match="has a cap in the ledger"):
@@ -123,11 +114,11 @@ def test_a_path_with_colons_keeps_its_case_and_its_capped_tables(
     for name in (folder, folder.swapcase()):
         (tmp_path / name).mkdir()
         with duckdb.connect(str(tmp_path / name / "x.duckdb")) as con:
-            con.execute("CREATE TABLE visits (x INTEGER)")
+            con.execute("CREATE TABLE t (x INTEGER)")
             spend(account(con, ledger=book))
             assert account(con, ledger=book).budget().spent_epsilon == NANO
             account(con, ledger=book).set_cap(NANO, 0, ROW, raise_cap=False)
-            con.execute("ALTER TABLE visits RENAME TO other")
+            con.execute("ALTER TABLE t RENAME TO other")
             con.execute("COMMENT ON TABLE other IS NULL")
             with pytest.raises(BudgetError, match="may be it"):
                 spend(account(con, "other", ledger=book))
@@ -137,9 +128,9 @@ def test_a_database_in_memory_keeps_its_budget_in_another_case(tmp_path: Path) -
     with duckdb.connect() as con:
         for name in ("Ward", "ward"):
             con.execute(f"ATTACH ':memory:' AS {name}")
-            con.execute(f"CREATE TABLE {name}.visits (x INTEGER)")
-            spend(account(con, f"{name}.main.visits", ledger=tmp_path / "book"))
-            found = account(con, f"{name}.main.visits", ledger=tmp_path / "book").budget()
+            con.execute(f"CREATE TABLE {name}.t (x INTEGER)")
+            spend(account(con, f"{name}.main.t", ledger=tmp_path / "book"))
+            found = account(con, f"{name}.main.t", ledger=tmp_path / "book").budget()
             con.execute(f"DETACH {name}")
         assert found.spent_epsilon == 2 * NANO
 
@@ -147,7 +138,7 @@ def test_a_database_in_memory_keeps_its_budget_in_another_case(tmp_path: Path) -
 def test_a_database_in_memory_needs_a_ledger(
     con: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
-    con.execute("CREATE TABLE visits (x INTEGER)")
+    con.execute("CREATE TABLE t (x INTEGER)")
     with pytest.raises(DpforestError, match="ledger"):
         account(con)
     spend(account(con, ledger=tmp_path / "book"))
@@ -169,7 +160,7 @@ def test_a_cap_that_the_ledger_does_not_have_is_missed(database: Path) -> None:
     with duckdb.connect(str(database)) as con:
         spend(account(con))
         note = account(con).info.comment.replace('"cap": null', f'"cap": [{NANO}, 0]')
-        con.execute(f"COMMENT ON TABLE visits IS '{note}'")
+        con.execute(f"COMMENT ON TABLE t IS '{note}'")
         with pytest.raises(DpforestError, match="has no cap"):
             spend(account(con), 2 * NANO)
 
@@ -202,10 +193,10 @@ def test_a_note_changes_no_character_of_the_users_comment(text: str) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        "ALTER TABLE visits RENAME TO other",
-        "ALTER TABLE visits ADD COLUMN y INTEGER",
-        "CREATE OR REPLACE TABLE visits AS SELECT 1 AS x",
-        "COMMENT ON TABLE visits IS NULL",
+        "ALTER TABLE t RENAME TO other",
+        "ALTER TABLE t ADD COLUMN y INTEGER",
+        "CREATE OR REPLACE TABLE t AS SELECT 1 AS x",
+        "COMMENT ON TABLE t IS NULL",
     ],
 )
 def test_spending_follows_the_table(database: Path, change: str) -> None:
@@ -214,7 +205,7 @@ def test_spending_follows_the_table(database: Path, change: str) -> None:
         spend(account(con))
         con.execute(change)
     with duckdb.connect(str(database)) as con:
-        name = "other" if "RENAME" in change else "visits"
+        name = "other" if "RENAME" in change else "t"
         assert account(con, name).budget().spent_epsilon == NANO
         with pytest.raises(BudgetError):
             spend(account(con, name), 1)
@@ -226,7 +217,7 @@ def test_a_database_that_moves_with_its_ledger_has_its_budget(
     """This holds even if the table's comment is lost."""
     with duckdb.connect(str(database)) as con:
         spend(account(con))
-        con.execute("COMMENT ON TABLE visits IS NULL")
+        con.execute("COMMENT ON TABLE t IS NULL")
     moved = tmp_path / "moved.duckdb"
     Path(f"{database}.ledger").rename(f"{moved}.ledger")
     database.rename(moved)
@@ -270,8 +261,8 @@ def test_a_ledger_that_lost_a_debit_is_refused(database: Path, tmp_path: Path, d
 )
 def test_a_damaged_anchor_is_refused(database: Path, note: str) -> None:
     with duckdb.connect(str(database)) as con:
-        con.execute(f"COMMENT ON TABLE visits IS 'dpforest-budget: {note}'")
-        with pytest.raises(DpforestError, match='comment of table "visits" is damaged'):
+        con.execute(f"COMMENT ON TABLE t IS 'dpforest-budget: {note}'")
+        with pytest.raises(DpforestError, match='comment of table "t" is damaged'):
             account(con)
 
 
@@ -298,7 +289,7 @@ def test_an_attached_table_has_its_budget_beside_its_own_database(
     database: Path, con: duckdb.DuckDBPyConnection
 ) -> None:
     con.execute(f"ATTACH '{database}' AS private")
-    found = account(con, "private.visits")
+    found = account(con, "private.t")
     assert found.ledger.path == Path(f"{database}.ledger")
 
 
@@ -314,9 +305,9 @@ def test_the_same_name_in_two_schemas_has_two_budgets(
 ) -> None:
     with duckdb.connect(str(database)) as con:
         con.execute("CREATE SCHEMA s")
-        con.execute("CREATE TABLE s.visits (x INTEGER)")
-        spend(account(con, "main.visits"))
-        assert account(con, "s.visits").budget().spent_epsilon == 0
+        con.execute("CREATE TABLE s.t (x INTEGER)")
+        spend(account(con, "main.t"))
+        assert account(con, "s.t").budget().spent_epsilon == 0
 
 
 def renamed_over_another(db: Path) -> None:
@@ -394,7 +385,7 @@ class SharedTable:
     """An engine whose one table several processes use."""
 
     def __init__(self) -> None:
-        self.info = TableInfo("lake", "main", "visits", {})
+        self.info = TableInfo("lake", "main", "t", {})
 
     def home(self, table: TableInfo) -> Home:
         return Home("", read_only=False)

@@ -5,12 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import duckdb
-from steps import charge
 
 from dpforest_duckdb import prepare
-from dpforest_duckdb.engine.tables.engine import DuckDBEngine
-from dpforest_duckdb.ledger.account import Account
-from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 ROW = PrivacyUnit("row")
@@ -25,14 +21,5 @@ def fill(con: duckdb.DuckDBPyConnection, table: str = "t", *, swapped: bool = Fa
     )
 
 
-def account(con: duckdb.DuckDBPyConnection, table: str = "t", **options: Any) -> Account:
-    engine = DuckDBEngine(con)
-    return Account.of(engine, engine.table(table), **options)
-
-
 def ready(con: duckdb.DuckDBPyConnection, table: str = "t", **options: Any) -> Any:
     return prepare(con, table, **{"target": "k", "epsilon": 1, "recipe": "greedy-tree", **options})
-
-
-def spend(found: Account, epsilon: int = NANO) -> tuple[int, ...]:
-    return found.debit(charge(epsilon))

@@ -10,7 +10,8 @@ from typing import Any
 
 import duckdb
 import pytest
-from small_tables import ROW, account, fill, ready
+from ledger_entries import account
+from small_tables import ROW, fill, ready
 
 from dpforest_duckdb import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.audit.recipes import release_uncapped

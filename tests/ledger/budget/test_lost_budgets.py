@@ -6,7 +6,8 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from small_tables import ROW, account, fill, ready, spend
+from ledger_entries import account, spend
+from small_tables import ROW, fill, ready
 
 from dpforest_duckdb import BudgetError, DpforestError
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine

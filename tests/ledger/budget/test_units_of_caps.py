@@ -7,7 +7,8 @@ from typing import Any
 
 import duckdb
 import pytest
-from small_tables import ROW, account, fill, ready, spend
+from ledger_entries import account, spend
+from small_tables import ROW, fill, ready
 from steps import charge
 
 from dpforest_duckdb import BudgetError, DpforestError, UsageError, set_budget
