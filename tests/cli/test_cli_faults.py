@@ -191,7 +191,7 @@ def test_a_file_that_another_process_made_meanwhile_stays(
 def test_ctrl_c_leaves_only_the_debit(db: Path) -> None:
     make(
         db,
-        "INSERT INTO visits SELECT 'x' || i, i % 100, 'Bern', i % 7 = 0 FROM range(300_000) r(i)",
+        "INSERT INTO visits SELECT 'x' || i, i % 100, 'Bern', i % 7 = 0 FROM range(100_000) r(i)",
     )
     before = state(db)
     words = train(db, "--name", "new", "--recipe", "greedy-tree", "--trees", "200", "--depth", "8")

@@ -74,7 +74,7 @@ with open_database(sys.argv[1]) as con:
         ("finishing", NANO),
         ("storing", NANO),
     ],
-    keep=3,
+    keep=2,
 )
 def test_a_killed_run_leaves_a_debit_and_no_model(tmp_path: Path, moment: str, spent: int) -> None:
     database = tmp_path / "data.duckdb"
@@ -202,7 +202,7 @@ def failing() -> None:
     raise DpforestError("An error that is not DuckDB's.")
 
 
-@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGHUP])
+@some("stop", [signal.SIGTERM, signal.SIGHUP], keep=1)
 def test_a_signal_ends_a_command_as_ctrl_c_does(
     db: Path, tmp_path: Path, stop: signal.Signals
 ) -> None:
