@@ -6,10 +6,12 @@ import datetime as dt
 import warnings
 from decimal import Decimal
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
+from variants import some
 
 from dpforest_duckdb import Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
@@ -106,8 +108,7 @@ def test_a_whole_domain_is_taken_by_the_names_of_the_columns(tmp_path: Path) -> 
         model(domain=domain).fit(X, Y)
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
-@pytest.mark.parametrize("name", ["reply", "Reply"])
+@some(("name", "library"), product(["reply", "Reply"], ["pandas", "polars", "arrow"]), keep=3)
 def test_y_takes_the_place_of_a_column_of_the_target(library: str, name: str) -> None:
     columns = [
         {"name": "size", "kind": "numeric", "lower": 0.0, "upper": 60.0},

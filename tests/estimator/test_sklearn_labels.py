@@ -25,12 +25,13 @@ from estimators import X, Y, frames, model  # noqa: E402
 from dpforest_duckdb.sklearn.inputs import labels_of, target  # noqa: E402
 
 
-@pytest.mark.parametrize(
+@some(
     "labels",
     [
         *([0, 1], [False, True], [1.0, 2.0], ["b", "a"], [-1, 1]),
         *(np.array([0, 200], dtype) for dtype in ("uint8", "uint64", "int16", "float32")),
     ],
+    keep=6,
     ids=repr,
 )
 def test_predictions_have_the_type_of_the_classes(labels: Any) -> None:

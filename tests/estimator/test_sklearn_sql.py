@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from variants import some
 
 from dpforest_duckdb import load_forest
 from dpforest_duckdb.domain.file import domain_from_mapping
@@ -30,7 +31,7 @@ TENTHS = domain_from_mapping(
 )
 
 
-@pytest.mark.parametrize(
+@some(
     ("values", "declared", "kind", "raw"),
     [
         (
@@ -45,6 +46,7 @@ TENTHS = domain_from_mapping(
         (np.arange(1200) % 2 + 1, {"categories": {"a": ["1", "b"]}}, "VARCHAR", True),
         (np.arange(1200) % 2 > 0, {"categories": {"a": [True, False]}}, "BOOLEAN", True),
     ],
+    keep=4,
     ids=["dates", "float32", "text", "numbers", "mixed", "truth values"],
 )
 def test_the_sql_expects_the_types_of_the_model(

@@ -136,8 +136,7 @@ def test_the_last_of_256_cells_is_looked_up(con: duckdb.DuckDBPyConnection) -> N
     assert leaf.tolist() == [3 * (2**16 - 2**15), 3 * 2**14]
 
 
-@pytest.mark.parametrize("edges", [64, 65, 127, 128, 250])
-@some("last", [2**63 - 1, 2**63, 10**20], keep=4)
+@some(("last", "edges"), product([2**63 - 1, 2**63, 10**20], [64, 65, 127, 128, 250]), keep=8)
 def test_edges_are_searched_for_up_to_the_last_one_and_beyond_the_type(
     con: duckdb.DuckDBPyConnection, edges: int, last: int
 ) -> None:

@@ -507,8 +507,11 @@ def test_fractions_stay_in_predicted_rows_and_get_a_note_in_training(tmp_path: P
     assert noted == [True, False, False]
 
 
-@pytest.mark.parametrize("kind", ["float32", "float64", "Float32"])
-@some("extra", [None, "unknown", 0.5], keep=3)
+@some(
+    ("extra", "kind"),
+    itertools.product([None, "unknown", 0.5], ["float32", "float64", "Float32"]),
+    keep=5,
+)
 def test_a_word_among_narrow_numbers_changes_no_other_row(kind: str, extra: object) -> None:
     """As text, 0.1 of 32 bits is 0.1; as an object it is 0.10000000149."""
     values = pandas.Series([0.1, 0.3, 0.1], dtype=kind)

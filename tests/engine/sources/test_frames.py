@@ -257,8 +257,7 @@ def test_one_value_of_polars_or_arrow_refuses_no_frame(tmp_path: Path) -> None:
         )
 
 
-@pytest.mark.parametrize("name", ["row", "Row"])
-@pytest.mark.parametrize("unit", [None, "row"])
+@some(("unit", "name"), product([None, "row"], ["row", "Row"]), keep=2)
 def test_a_column_called_row_is_a_column_like_others(
     name: str, unit: str | None, tmp_path: Path
 ) -> None:

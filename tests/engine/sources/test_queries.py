@@ -278,7 +278,7 @@ def test_a_query_is_looked_at_where_its_names_mean_the_same(hidden: str, tmp_pat
     assert not book.exists()
 
 
-@pytest.mark.parametrize("kind", ["TABLE", "TEMP TABLE", "VIEW", "TEMP VIEW"])
+@some("kind", ["TABLE", "TEMP TABLE", "VIEW", "TEMP VIEW"], keep=2)
 def test_no_table_takes_the_place_of_the_rows_of_a_query(kind: str, tmp_path: Path) -> None:
     """Whatever name the query has while it is read, the user cannot know it."""
     con, book = database(tmp_path), tmp_path / "book"

@@ -82,12 +82,13 @@ def test_a_missing_id_among_categories_merges_no_persons(kind: str) -> None:
             assert coded.count_leaves(0, 1).sum() == persons, "a row of each"
 
 
-@pytest.mark.parametrize(
+@some(
     "id_",
     [
         *("{'a': 0.5}", "[0.5]", "[0.5]::DOUBLE[1]", "MAP {'a': 0.5}", "0.5::DOUBLE::VARIANT"),
         *("'[0.5]'::JSON", "'POINT (0.5 1)'::GEOMETRY"),
     ],
+    keep=4,
 )
 def test_ids_that_have_parts_are_refused(id_: str, tmp_path: Path) -> None:
     """A part may have been rounded, and several persons have one id then."""

@@ -122,7 +122,7 @@ def test_a_path_or_a_dict_in_the_wrong_place_gets_a_sentence(tmp_path: Path) -> 
         )
 
 
-@pytest.mark.parametrize("way", ["table", "csv", "parquet", "arrays", "relation"])
+@some("way", ["table", "csv", "parquet", "arrays", "relation"], keep=3)
 def test_a_trace_has_every_statement_that_reads_private_rows(way: str, tmp_path: Path) -> None:
     """With the header of its template, which says so."""
     con, shown, steps, call = database(tmp_path), list[str](), list[str](), Statements.call
@@ -148,9 +148,7 @@ def test_a_trace_has_every_statement_that_reads_private_rows(way: str, tmp_path:
     assert {"encode", "evaluate", *([] if way == "table" else ["read"])} <= set(steps)
 
 
-@pytest.mark.parametrize(
-    "way", ["arrays", "pandas", "pandas objects", "polars", "arrow", "relation"]
-)
+@some("way", ["arrays", "pandas", "pandas objects", "polars", "arrow", "relation"], keep=4)
 def test_frames_and_relations_are_predicted_as_the_table_is(way: str, tmp_path: Path) -> None:
     con = database(tmp_path)
     forest = fitted(con, con.table("t"), ledger=tmp_path / "ledger")
@@ -195,7 +193,7 @@ def test_a_table_called_rows_is_not_predicted_in_the_place_of_a_frame(tmp_path: 
         forest.predict(con, frame)
 
 
-@pytest.mark.parametrize("name", ["v", "V", "v as text", "n", "t", "x"])
+@some("name", ["v", "V", "v as text", "n", "t", "x"], keep=3)
 def test_no_name_of_a_column_changes_other_values_in_predicted_rows(
     name: str, tmp_path: Path
 ) -> None:
