@@ -151,7 +151,7 @@ def _no_model(name: str, stored: dict[str, str]) -> DpforestError:
     known = ", ".join(f'"{other}"' for other in stored.values()) or "none"
     file = ", or name a file that ends in .json" if "." in name else ""
     return DpforestError(
-        f'There is no model "{name}" in the database (it has {known}): check the name{file}.'
+        f'There is no model "{name}" in the database (it has {known}): check --model{file}.'
     )
 
 

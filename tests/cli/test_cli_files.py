@@ -146,7 +146,9 @@ def test_dry_runs_and_domain_files_of_data_files_change_nothing(folder: Path) ->
     assert "Bounds with a decimal point are for fractions." in untyped.err
     as_text = untyped.text
     age = as_text.partition('name = "age"\n')[2].partition("[[")[0]
-    assert '# kind = "numeric"\n# lower = 0' in age, "the text in a CSV file may stand for numbers"
+    assert '# kind = "numeric"  # whole numbers\n# lower = 0' in age, (
+        "the text in a CSV file may stand for numbers"
+    )
     assert '# kind = "categorical"' in age
     assert sorted(folder.iterdir()) == before
 

@@ -289,5 +289,5 @@ def test_evaluate_marks_figures_of_a_model_that_is_not_private(db: Path) -> None
 
 
 def test_the_help_names_every_engine() -> None:
-    told = " ".join(dpforest("sql", "--help").out.split())
-    assert f"{', '.join([*DIALECTS][:-1])} or {[*DIALECTS][-1]}." in told
+    shown = " ".join(dpforest("sql", "--help").out.split())
+    assert f"{', '.join([*DIALECTS][:-1])} or {[*DIALECTS][-1]}." in shown

@@ -244,7 +244,9 @@ def test_several_models_in_one_pass(db: Path) -> None:
     fewer = ("--name", "k", "--epsilon", "0.5", "--epsilon", "1.5", "--dry-run")
     planned = dpforest(*train(db, *fewer, "--json")).facts
     assert [run["cost"] for run in planned["runs"]] == [0.5, 1.5]
-    assert len(dpforest(*train(db, *fewer)).text.split("cost ε")) == 3
+    shown = dpforest(*train(db, *fewer)).out
+    assert shown.count("debit     cost ε") == 2
+    assert shown.endswith("All 2 runs together: cost ε = 2; then ε = 0 is left.\n")
 
 
 def test_the_temporary_space_of_several_models_is_that_of_all(db: Path) -> None:

@@ -4,7 +4,7 @@
 -- recipe: by hand, 1 tree, 11 nodes, 4 deep
 -- guarantee: ε = 1, δ = 0, per row, add-remove neighbours
 -- private: yes
--- Numbers beyond the bounds are in the outermost bins; values outside the domain go to an ELSE branch.
+-- A number outside its bounds counts as the nearest bound; an unknown category goes to an ELSE branch.
 CREATE TABLE "risk_scored" AS
 WITH
 "dpforest_inputs" AS (

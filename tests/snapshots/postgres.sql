@@ -5,7 +5,7 @@
 -- guarantee: ε = 1, δ = 0, per row, add-remove neighbours
 -- private: yes
 -- Faster after SET jit = off: PostgreSQL would compile these long expressions first.
--- Numbers beyond the bounds are in the outermost bins; values outside the domain go to an ELSE branch.
+-- A number outside its bounds counts as the nearest bound; an unknown category goes to an ELSE branch.
 CREATE TABLE "risk_scored" AS
 WITH
 "dpforest_inputs" AS MATERIALIZED (

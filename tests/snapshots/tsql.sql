@@ -5,7 +5,7 @@
 -- guarantee: ε = 1, δ = 0, per row, add-remove neighbours
 -- private: yes
 -- For SQL Server 2022 or later, which has GREATEST.
--- Numbers beyond the bounds are in the outermost bins; values outside the domain go to an ELSE branch.
+-- A number outside its bounds counts as the nearest bound; an unknown category goes to an ELSE branch.
 WITH
 [dpforest_inputs] AS (
   SELECT
