@@ -319,7 +319,7 @@ def _show_all(listed: Sequence[_Listed], as_json: bool) -> None:
     elif listed:
         show_table(["table", *_AMOUNTS], [table.cells() for table in listed])
     else:
-        tell("The database has no table.")
+        tell("The database has no table. For all budgets of a ledger, name --ledger alone.")
 
 
 def _amounts(budget: Budget) -> list[object]:

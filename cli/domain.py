@@ -41,6 +41,7 @@ def domain(
     from dpforest_duckdb.domain.file import domain_toml
     from dpforest_duckdb.domain.table import refuse_folders
     from dpforest_duckdb.engine.declarations import declared_columns
+    from dpforest_duckdb.training.check_domain import refuse_row_as_names
     from dpforest_duckdb.training.opening import find_rows
 
     database, rows = opening.rows_of(db, table)
@@ -50,6 +51,7 @@ def domain(
         if check is not None:
             _check(source, check, target, as_json)
             return
+        refuse_row_as_names(source, ())
         found = spellings(info.columns)
         if target is not None and fold(target) not in found:
             refuse_folders(info, [target])

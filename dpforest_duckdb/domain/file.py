@@ -148,7 +148,7 @@ def domain_from_mapping(content: Mapping[str, Any], target: str | None = None) -
 
 def _is_list_of_tables(value: object) -> bool:
     """Whether a key of a domain file has [[…]] tables."""
-    return isinstance(value, list) and all(isinstance(each, dict) for each in value)
+    return isinstance(value, list) and value != [] and all(isinstance(e, dict) for e in value)
 
 
 def _only_list(

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 _PART = re.compile(r'(?:("(?:[^"]|"")*")|([^.]*))\.')
+# digits, and what else numbers, dates and times are written with
+_VALUE = re.compile(r"[\d\s.,:;/+%$€£()_-]*\d(?:[\d\s.,:;/+%$€£()_-]|[eETZ](?=[\d+-]|$))*")
 _LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 
 
@@ -32,6 +34,17 @@ def is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def may_be_a_value(name: str) -> bool:
+    """Whether a name in a header is written as a number, a date or a time is.
+
+    >>> all(map(may_be_a_value, ("17", "1.5e3", "12/03/1957", "3,5 %", "2024-01-31T10:00Z")))
+    True
+    >>> any(map(may_be_a_value, ("age", "Q1 2020", "24h", "x1", "nan", "-", "")))
+    False
+    """
+    return bool(_VALUE.fullmatch(name))
 
 
 def split_name(name: str) -> list[str]:

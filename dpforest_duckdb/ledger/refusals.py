@@ -92,8 +92,8 @@ def check_debit(run: Debit, budget: Budget) -> None:
     if not same_unit(run.unit, cap.unit):
         hint = (
             f"pass {_options(cap.unit)}"
-            if budget.entries or not cap.unit.is_row
-            else f"nothing is spent yet, so {_WHERE[holder.noun]}run dpforest budget set "
+            if budget.spent_under_caps or not _may_become(cap.unit, run.unit, budget)
+            else f"no run was made under it yet, so {_WHERE[holder.noun]}run dpforest budget set "
             f"{holder.option} {_options(run.unit)}"
         )
         raise BudgetError(
@@ -102,6 +102,12 @@ def check_debit(run: Debit, budget: Budget) -> None:
         )
     _check_left("ε", NANO, run.epsilon, budget.spent_epsilon, cap.epsilon, holder)
     _check_left("δ", ATTO, run.delta, budget.spent_delta, cap.delta, holder)
+
+
+def _may_become(old: PrivacyUnit, new: PrivacyUnit, budget: Budget) -> bool:
+    """Whether the unit of a cap can be changed without --raise."""
+    counts = all(run.private and protects(run.unit, new) for run in budget.entries)
+    return counts and (old.is_row or protects(old, new))
 
 
 def _check_left(symbol: str, scale: int, needed: int, spent: int, cap: int, holder: Holder) -> None:

@@ -89,7 +89,7 @@ def refuse_without_unit(cap: Cap | None, lost: Holder, info: TableInfo) -> None:
     if cap and not _has_unit(cap, info):
         raise DpforestError(
             f'Table "{info.display}" has no column "{cap.unit.column}", which the cap of '
-            f'"{lost.name}" protects, so it cannot be that table: name another with --to.'
+            f'"{lost.name}" protects: name another with --to, or rename the column back first.'
         )
 
 
@@ -117,8 +117,8 @@ def may_be_renamed(
     gone = f'Table "{lost.name}", which has a cap, is gone, and "{info.display}" may be it'
     if new and cap and not _has_unit(cap, info):
         return BudgetError(
-            f'Table "{lost.name}", which has a cap, is gone: run dpforest budget move --table '
-            f"{old} --to NAME if it has another name now, or {retire} if it was dropped."
+            f'{gone}: if it is, rename its column back to "{cap.unit.column}" and run '
+            f"dpforest budget move; if it was dropped, run {retire}."
         )
     if new:
         move = f"dpforest budget move --table {old} --to {shlex.quote(info.reference)}"

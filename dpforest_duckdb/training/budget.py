@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from dpforest_duckdb.arguments import PATH, refuse_wrong_types
+from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.errors import DpforestError, PublicFactWarning, UsageError, in_python, warn
 from dpforest_duckdb.ledger.accounts import KeptAccount
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.entries import Budget
 from dpforest_duckdb.ledger.refusals import one_row_note, overspent_note
 from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
+from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.training.opening import Connection, Rows, find_dataset, find_rows
 
 Amount = float | str | Decimal
@@ -139,6 +142,14 @@ def _warn_of(sentence: str) -> None:
         warn(in_python(sentence), PublicFactWarning)
 
 
+def _usual_unit(budget: Budget, columns: Collection[str] | None) -> PrivacyUnit | None:
+    """The unit of the present cap, or of all runs if its column is still there."""
+    unit, known = budget.usual_unit, set(map(fold, columns or ()))
+    if budget.cap or unit is None or columns is None or set(map(fold, unit.columns)) <= known:
+        return unit
+    return None
+
+
 def set_cap(
     account: KeptAccount,
     epsilon: Amount | None,
@@ -161,6 +172,6 @@ def set_cap(
     return account.set_cap(
         kept_epsilon if epsilon is None else nano_epsilon(epsilon, cap=True),
         kept_delta if delta is None else atto_delta(delta, cap=True),
-        account.unit_like(budget.usual_unit, privacy_unit, rows_per_unit),
+        account.unit_like(_usual_unit(budget, account.columns), privacy_unit, rows_per_unit),
         raise_cap=raise_cap,
     )

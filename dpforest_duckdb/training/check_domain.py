@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.checks import remarks
 from dpforest_duckdb.domain.file import ignored_keys, load_domain
-from dpforest_duckdb.domain.names import fold
+from dpforest_duckdb.domain.names import fold, may_be_a_value
 from dpforest_duckdb.domain.table import TableInfo, refuse_folders
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.privacy.unit import PrivacyUnit, requested_unit
@@ -59,6 +60,21 @@ def check_domain(rows: FoundRows, file: str | Path, target: str | None = None) -
     )
 
 
+def refuse_row_as_names(rows: FoundRows, declared: Collection[str]) -> None:
+    """Raise `DpforestError`, without a name, if the header of a CSV file may be a row.
+
+    That is if a column that is not `declared` is called as a number or a date is written.
+    """
+    known = set(map(fold, declared))
+    others = (name for name in rows.table.columns if fold(name) not in known)
+    if rows.in_text and any(map(may_be_a_value, others)):
+        raise DpforestError(
+            f'The first line of "{rows.table.display}" has a number or a date where the name of a '
+            "column should be, so it may be a row: add a line of names above it; if it is a name, "
+            "declare that column or rename it."
+        )
+
+
 def fit(rows: FoundRows, domain: Domain, unit: PrivacyUnit) -> FittedDomain:
     """Bind a domain, without the privacy unit, to the columns of rows. No row is read.
 
@@ -66,6 +82,7 @@ def fit(rows: FoundRows, domain: Domain, unit: PrivacyUnit) -> FittedDomain:
     """
     if fold(domain.target) in map(fold, unit.columns):
         raise DpforestError("The target cannot be the privacy unit: correct --privacy-unit.")
+    refuse_row_as_names(rows, (*domain.columns, *domain.identifiers, *unit.columns))
     used = domain.without(unit.columns)
     used.refuse_missing(rows.table.columns)
     table = rows.engine.typed(rows.table, used, unit)

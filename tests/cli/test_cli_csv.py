@@ -13,14 +13,27 @@ from shell import dpforest, refused
 from dpforest_duckdb import load_forest
 
 
-@pytest.mark.parametrize("value", ["17", "1.5", "2024-01-31", "-3e2"])
+@pytest.mark.parametrize("value", ["17", "1.5", "2024-01-31", "-3e2", "12/03/1957", "'3,5'"])
 def test_a_row_in_the_place_of_a_header_is_refused_and_not_shown(folder: Path, value: str) -> None:
-    Path("no.csv").write_text(f"Bern,{value},yes\nGenf,18,no\n", encoding="utf-8")
+    Path("no.csv").write_text(f"Bern,{value},yes\nGenf,18,no\n".replace("'", '"'), encoding="utf-8")
     declared = ("--categories", "Born=a,b", "--target", "yess", "--classes", "no,yes")
     for words in (("domain", "--db", "no.csv"), trained("--db", "no.csv", *declared)):
         said = refused(dpforest(*words), "The first line of", "may be a row")
         assert "Bern" not in said
     assert dpforest("domain", "--db", "part-1.csv").code == 0
+
+
+def test_a_column_that_is_called_as_a_number_can_be_declared(folder: Path) -> None:
+    """A model that was trained on such columns also scores a file that has them."""
+    Path("years.csv").write_text("2019,ill\n1,yes\n2,no\n", encoding="utf-8")
+    declared = ("--numeric", "2019=0:9", "--classes", "no,yes", "--out", "y.json")
+    said = dpforest(*trained("--db", "years.csv", *declared))
+    assert said.code == 0, said.err
+    Path("more.csv").write_text("2019,2020,ill\n1,1,yes\n", encoding="utf-8")
+    said = dpforest("score", "--db", "more.csv", "--model", "y.json", "--into", "scored.csv")
+    assert said.code == 0, said.err
+    other = trained("--db", "more.csv", *declared[:4], "--out", "z.json")
+    refused(dpforest(*other), "may be a row")
 
 
 @pytest.mark.more

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpforest_duckdb.domain.names import fold
-from dpforest_duckdb.engine.columns.written_values import moment_of, number_of
 from dpforest_duckdb.errors import DpforestError
 
 _DELIMITERS = ",;\t|"
@@ -52,17 +51,7 @@ def _header(file: Path) -> Header:
     names = [name.strip() for name in names]
     if not any(names) or len(line) >= _LONGEST - len(codecs.BOM_UTF8):
         raise refusal
-    if any(map(_may_be_a_value, names)):
-        raise DpforestError(
-            f"The first line of {file} has a number or a date where the name of a column should "
-            "be, so it may be a row: add a line of names above it, or rename that column."
-        )
     return Header(_placed(names, file), delimiter)
-
-
-def _may_be_a_value(name: str) -> bool:
-    """Whether a name is written as a number or a date is."""
-    return number_of(name) is not None or moment_of(name) is not None
 
 
 def _first_line(file: Path) -> bytes:

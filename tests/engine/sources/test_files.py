@@ -163,6 +163,7 @@ BAD_FILES: dict[str, tuple[bytes | None, str]] = {
     "latin.csv": (b"gr\xf6sse,label\n1,no\n", "not UTF-8"),
     "headless.csv": (b"secret-value,17,no\n", "may be a row"),
     "words.csv": (b"secret-value,no\n", 'no column "label"'),
+    "rows.csv": (b"size,label,12/03/1957\n1,no,secret-value\n", "may be a row"),
     "open.csv": (b'colour,label,size,"who\nsecret-value,no,1,2\n', "no header"),
     "broken.parquet": (b"PAR1 no", "cannot be read as Parquet"),
     "empty.parquet": (b"", "cannot be read as Parquet"),
