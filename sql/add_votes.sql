@@ -1,9 +1,9 @@
 -- Add the votes of trees to the scores of every row (log-odds in millionths).
--- With one score, a tree's value is its vote, as CASE over the cells of attributes. With several
--- scores, or if an earlier statement stored the tree's leaf, the value is the number of the leaf, and
--- the votes of the leaves are constants. The leaves of large trees that are summed next are stored.
--- They are found by a CASE or, in trees that split by few attributes, by bit sets (see
--- dpforest_duckdb/engine/coded_rows/bit_sets.py).
+-- With one score, a tree's vote is a CASE over the cells of attributes, or a constant of its leaf if
+-- an earlier statement stored the leaf. With several scores, the constants of leaves have the votes
+-- for several classes in one number (see dpforest_duckdb/engine/coded_rows/packed_votes.py). The
+-- leaves of large trees that are summed next are stored. They are found by a CASE or, in trees that
+-- split by few attributes, by bit sets (see dpforest_duckdb/engine/coded_rows/bit_sets.py).
 -- inputs: the TEMP table of codes, the trees
 -- outputs: codes and scores, as a new table or for a statement that reads them at once
 -- reads private rows: yes
@@ -19,8 +19,7 @@ SELECT
   {{ column }},
 {% endfor %}
 {% for score in scores %}
-{% set number = loop.index0 %}
-  {%+ if scored %}{{ score }}{% else %}CAST(0 AS BIGINT){% endif %}{% for tree in trees %} + {{ tree.votes[number] }}{% endfor %} AS {{ score }}{% if not loop.last or leaves %},{% endif %}
+  {%+ if scored %}{{ score }}{% else %}CAST(0 AS BIGINT){% endif %}{% for term in terms[loop.index0] %} + {{ term }}{% endfor %} AS {{ score }}{% if not loop.last or leaves %},{% endif %}
 
 {% endfor %}
 {% for leaf in leaves %}

@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.engine.base import Gradients
+from dpforest_duckdb.engine.coded_rows.added_votes import AddedVotes, VotingTree
 from dpforest_duckdb.engine.coded_rows.bit_sets import BitSets
-from dpforest_duckdb.engine.coded_rows.leaves import (
-    at_leaf,
-    constants,
-    in_grid,
-    leaf_number,
-    narrow,
-)
+from dpforest_duckdb.engine.coded_rows.leaves import in_grid, leaf_number, narrow
 from dpforest_duckdb.engine.coded_rows.stored_rows import StoredRows
 from dpforest_duckdb.engine.shared.exponentials import Shares
-from dpforest_duckdb.engine.shared.grids import by_tree, scored_classes, scores_of
+from dpforest_duckdb.engine.shared.grids import by_tree, scored_classes
 from dpforest_duckdb.sql import Column, Sql, nested, render
 from dpforest_duckdb.tree import LEAF, Tree
 
 MAX_UNSTORED = 3  # trees whose votes every statement looks up again; with more, scores are stored
 
 _Splits = tuple[bytes, ...]
-
-
-@dataclass(frozen=True)
-class AddedTree:
-    """A tree whose votes are added: a column, and from it the votes for each score."""
-
-    value: Sql
-    name: Sql
-    votes: Sequence[Sql]
 
 
 class ScoredRows:
@@ -89,29 +74,23 @@ class ScoredRows:
         large = [tree for tree in [*unknown, *trees] if not in_grid(self._layout, tree)]
         used = {a for tree in large for a in tree.attribute[tree.kind != LEAF].tolist()}
         cells = [Column(self._layout.code_of(a), self._layout.separate[a]) for a in sorted(used)]
-        votes = [self._votes(tree, f"leaf{n}") for n, tree in enumerate(self._unstored)]
+        votes = self._votes()
         return {
             "codes": self._stored.codes,
             "columns": [*self._layout.words, *self._stored.node_classes],
             "scores": self._scores,
             "scored": self._scored,
-            "trees": votes,
-            "layers": [each for each in (cells, words, votes) if each],
+            "terms": votes.terms,
+            "layers": [layer for layer in (cells, words, *votes.layers) if layer],
         }
 
-    def _votes(self, tree: Tree, leaf: str) -> AddedTree:
-        """How a tree's votes are added.
-
-        With one score the column has the votes, unless the tree's leaf is stored; else it has the
-        number of the leaf.
-        """
-        votes = [values.tolist() for values in scores_of(tree.votes)]
-        name = self._stored.ident(leaf)
-        if len(votes) == 1 and _splits(tree) not in self._leaves:
-            value = at_leaf(self._layout, tree, votes[0], separate=True)
-            return AddedTree(value, name, [name])
-        entries = [Sql(f"{constants(values)}[{name} + 1]") for values in votes]
-        return AddedTree(self._leaf(tree), name, entries)
+    def _votes(self) -> AddedVotes:
+        """What is added to the scores: the votes that are not stored."""
+        if not self._unstored:
+            return AddedVotes([], [[] for _ in self._scores])
+        add = AddedVotes.to_one_score if len(self._scores) == 1 else AddedVotes.to_scores
+        trees = [VotingTree(tree, self._leaves.get(_splits(tree))) for tree in self._unstored]
+        return add(self._layout, trees, self._stored.ident)
 
     def _leaf(self, tree: Tree) -> Sql:
         """The number of a row's leaf: a stored column, or else from the row's codes."""

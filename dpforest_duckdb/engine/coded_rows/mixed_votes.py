@@ -53,7 +53,9 @@ class MixedVotes:
             [sum(mixture[user] for user in users) for users in groups] for mixture in mixtures
         ]
         found = list(groups.values())
-        packed = PackedVotes.of([[votes for _, votes in group] for group in found], weights)
+        scale = MIXTURE_PARTS * SCALE
+        packed = PackedVotes.of([[votes for _, votes in group] for group in found], weights, scale)
+        assert packed.unit % MIXTURE_PARTS == 0, "weighted votes are whole numbers"
         places = dict.fromkeys(place for group in found for place, _ in group)
         names = {place: ident(f"place{number}") for number, place in enumerate(places)}
         sums, mixed = list[Column](), list[Column]()
@@ -88,7 +90,7 @@ class MixedVotes:
             mixed=mixed,
             halves=halves,
             odds=odds,
-            scale=MIXTURE_PARTS * SCALE // packed.unit,
+            scale=scale // packed.unit,
         )
 
 

@@ -18,10 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.engine.base import MIXTURE_PARTS
 from dpforest_duckdb.engine.shared.packing import WORD
 from dpforest_duckdb.sql import Sql
-from dpforest_duckdb.tree import SCALE
 
 
 @dataclass(frozen=True)
@@ -30,8 +28,8 @@ class PackedVotes:
 
     `words[word][group]` are the look-ups of a group whose votes differ for the classes of a word:
     the number of the look-up in its group, and the index of its first place in `votes`, from 0. A
-    class has `bits` bits of one half of a word; the first class has the lowest. Votes are in units
-    of `unit` and above the lowest of their look-up: so no packed number is negative, and the
+    class has `bits` bits of one half of a word; the first class has the lowest. Votes are divided
+    by `unit` and above the lowest of their look-up: so no packed number is negative, and the
     differences of classes stay the same.
     """
 
@@ -43,16 +41,16 @@ class PackedVotes:
 
     @classmethod
     def of(
-        cls, groups: Sequence[Sequence[Integers]], mixtures: Sequence[Sequence[int]]
+        cls, groups: Sequence[Sequence[Integers]], mixtures: Sequence[Sequence[int]], scale: int
     ) -> PackedVotes:
-        """The packed votes of `groups[group][look-up][place, class]`, multiples of `MIXTURE_PARTS`.
+        """The packed votes of `groups[group][look-up][place, class]`, in units of 1 / `scale`.
 
-        A mixture has a weight for each group. Its weighted votes may differ by less than 2^63.
+        A mixture has a weight for each group. Its weighted votes may differ by less than 2^63. A
+        packed unit divides `scale`.
         """
         above = [[votes - votes.min() for votes in group] for group in groups]
         steps = [int(np.gcd.reduce(votes, axis=None)) for group in above for votes in group]
-        unit = math.gcd(*steps, MIXTURE_PARTS * SCALE)
-        assert unit % MIXTURE_PARTS == 0, "weighted votes are whole numbers"
+        unit = math.gcd(*steps, scale)
         above = [[votes // unit for votes in group] for group in above]
         most = [sum(int(votes.max()) for votes in group) for group in above]
         bits = max(sum(map(operator.mul, weights, most)) for weights in mixtures).bit_length() or 1

@@ -131,3 +131,13 @@ def test_equal_rows_are_rated_together_if_there_are_many(
     assert rows.rate_mixtures([[tree]], [(MIXTURE_PARTS,)], 1).tolist() == [7 * one]
     assert ("GROUP BY ALL" in run[-1]) == together
     rows.drop()
+
+
+def test_votes_that_weights_do_not_leave_whole_are_refused(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE t AS SELECT 'x' AS a, 't' AS b, 'k' AS d, 'c0' AS c")
+    domain, engine, row = public(2), DuckDBEngine(con), PrivacyUnit("row")
+    rows = encode(engine, engine.table("t"), domain, row, trees=1, sample="all", salt=1)
+    tree = Trees(domain).path(0)
+    odd = replace(tree, votes=tree.votes + np.arange(tree.nodes)[:, None] * np.arange(2))
+    with pytest.raises(AssertionError, match="whole"):
+        rows.rate_mixtures([[odd]], [(1,)], 1)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpforest_duckdb.engine.base import MIXTURE_PARTS
 from dpforest_duckdb.engine.coded_rows.packed_votes import WORD, PackedVotes
 from dpforest_duckdb.sql import Sql
+from dpforest_duckdb.tree import SCALE
 
 MIXTURES = [(20, 20), (20, 7), (0, 20), (3, 0)]
 
@@ -21,7 +21,7 @@ def test_differences_of_classes_are_those_of_weighted_votes(classes: int, larges
         for places in ((1, 4), (9, 200, 3))
     ]
     groups[0][1][:, 0] = groups[0][1].min()  # a look-up that tells nothing of a class
-    packed = PackedVotes.of(groups, MIXTURES)
+    packed = PackedVotes.of(groups, MIXTURES, SCALE)
     for _ in range(50):
         places = [[int(random.integers(len(votes))) for votes in group] for group in groups]
         wanted = [
@@ -51,12 +51,7 @@ def test_differences_of_classes_are_those_of_weighted_votes(classes: int, larges
 
 def test_votes_that_no_integer_holds_are_refused() -> None:
     """Without the check, bits of one class would run into the next, and nothing would show it."""
-    half = MIXTURE_PARTS * np.array([[0, 0], [2**57, 1]])
-    assert PackedVotes.of([[half], [half]], [(16, 16)]).bits == 63
+    half = np.array([[0, 0], [2**57, 1]])
+    assert PackedVotes.of([[half], [half]], [(16, 16)], SCALE).bits == 63
     with pytest.raises(AssertionError, match="millionths"):
-        PackedVotes.of([[half], [half]], [(64, 64)])
-
-
-def test_votes_that_weights_do_not_leave_whole_are_refused() -> None:
-    with pytest.raises(AssertionError, match="whole"):
-        PackedVotes.of([[np.array([[0, 1]])]], [(1,)])
+        PackedVotes.of([[half], [half]], [(64, 64)], SCALE)

@@ -1,9 +1,9 @@
 -- Add the votes of trees to the scores of every row (log-odds in millionths).
--- With one score, a tree's value is its vote, as CASE over the cells of attributes. With several
--- scores, or if an earlier statement stored the tree's leaf, the value is the number of the leaf, and
--- the votes of the leaves are constants. The leaves of large trees that are summed next are stored.
--- They are found by a CASE or, in trees that split by few attributes, by bit sets (see
--- dpforest_duckdb/engine/coded_rows/bit_sets.py).
+-- With one score, a tree's vote is a CASE over the cells of attributes, or a constant of its leaf if
+-- an earlier statement stored the leaf. With several scores, the constants of leaves have the votes
+-- for several classes in one number (see dpforest_duckdb/engine/coded_rows/packed_votes.py). The
+-- leaves of large trees that are summed next are stored. They are found by a CASE or, in trees that
+-- split by few attributes, by bit sets (see dpforest_duckdb/engine/coded_rows/bit_sets.py).
 -- inputs: the TEMP table of codes, the trees
 -- outputs: codes and scores, as a new table or for a statement that reads them at once
 -- reads private rows: yes
@@ -26,12 +26,12 @@ WITH layer0 AS (
 , layer3 AS (
   SELECT
     *,
-    CASE WHEN "cell0" = 0 THEN -400000 ELSE 600000 END AS "leaf0"
+    CASE WHEN "cell0" = 0 THEN -400000 ELSE 600000 END AS "vote0"
   FROM layer2
 )
 SELECT
   "codes0",
   "node_class0",
-  CAST(0 AS BIGINT) + "leaf0" AS "score1",
+  CAST(0 AS BIGINT) + "vote0" AS "score1",
   CAST(CAST(bit_count("left0_0" - 1) AS INTEGER) + 1 AS UTINYINT) AS "next0"
 FROM layer3
