@@ -89,7 +89,7 @@ def voting(tree: Tree, random: np.random.Generator, classes: int) -> Tree:
     return Tree(tree.kind, tree.attribute, tree.cell, tree.first, None, votes)
 
 
-@pytest.mark.parametrize("classes", [2, 5])
+@pytest.mark.parametrize("classes", [2, 5, 20])
 def test_sums_of_gradients_are_those_of_the_scores(
     con: duckdb.DuckDBPyConnection, classes: int
 ) -> None:
