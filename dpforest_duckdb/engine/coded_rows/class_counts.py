@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import pairwise, starmap
 
@@ -17,6 +18,7 @@ from dpforest_duckdb.engine.coded_rows.stored_rows import StoredRows
 from dpforest_duckdb.engine.shared.grids import dense
 from dpforest_duckdb.engine.shared.packing import MAX_COUNTED, Block, Place
 from dpforest_duckdb.engine.shared.siblings import Siblings
+from dpforest_duckdb.scoring.codes import unsigned
 from dpforest_duckdb.sql import Sql, comment, render
 
 FEW_ROWS = 2**14  # up to about so many are counted by one GROUP BY for all attributes
@@ -25,21 +27,20 @@ RootCounts = dict[tuple[int, int], list[Integers]]  # by first node and number o
 
 @dataclass(frozen=True)
 class NodeClass:
-    """A node_class column, the coded rows that have it, and a name for those that are counted."""
+    """A node_class column, and the coded rows that have it."""
 
     column: Sql
     codes: Sql
-    rows: Sql | None = None
 
 
 @dataclass(frozen=True)
 class Counted:
-    """What a statement counts: the `wanted` nodes in some node_class columns, or, if none are
-    named, those from the `first` one. If it is `materialized`, it finds their rows once.
+    """What is counted: the `wanted` nodes in some node_class columns, or, if none are named, those
+    from the `first` one. If it is `copied`, GROUP BYs read a copy of the rows that are counted.
     """
 
     node_classes: Sequence[NodeClass]
-    materialized: bool
+    copied: bool
     wanted: Sequence[int] = ()
     first: int = 0
 
@@ -62,6 +63,30 @@ class OneByOne:
         """How many of the blocks one statement counts, for so many node_class columns."""
         return max(1, stored.groups_at_once // columns)
 
+    @contextmanager
+    def ready(self, stored: StoredRows, counted: Counted) -> Iterator[Counted]:
+        """What is counted, after its rows were copied, if they are to be."""
+        if not counted.copied:
+            yield counted
+            return
+        with ExitStack() as copies:
+            tables = [
+                copies.enter_context(
+                    stored.copy(
+                        "rows_to_count",
+                        number,
+                        words=stored.layout.words,
+                        node_class=node_class,
+                        node_class_type=stored.node_class_type,
+                        wanted=wanted_node_classes(stored, counted),
+                        first=counted.first * stored.classes,
+                    )
+                )
+                for number, node_class in enumerate(counted.node_classes)
+            ]
+            name = stored.ident("node_class")
+            yield Counted([NodeClass(name, table) for table in tables], copied=False)
+
     def code(self, layout: Layout, place: Place) -> Sql:
         return layout.code(place)
 
@@ -80,6 +105,10 @@ class Together:
     def at_once(self, stored: StoredRows, blocks: int, columns: int) -> int:
         return blocks
 
+    @contextmanager
+    def ready(self, stored: StoredRows, counted: Counted) -> Iterator[Counted]:
+        yield counted  # the only GROUP BY reads the rows once
+
     def code(self, layout: Layout, place: Place) -> Sql:
         return layout.bits_at(place)
 
@@ -92,6 +121,16 @@ class Together:
 
 
 Counting = OneByOne | Together
+
+
+def wanted_node_classes(stored: StoredRows, counted: Counted) -> Sql | None:
+    """The node_classes of the wanted nodes, as rows; None if none are named."""
+    if not counted.wanted:
+        return None
+    labels = range(stored.classes)
+    return stored.statements.dialect.column(
+        node * stored.classes + label for node in counted.wanted for label in labels
+    )
 
 
 def counting(likely_rows: int) -> Counting:
@@ -157,9 +196,11 @@ class ClassCounts:
         stored = self._stored
         number = entry(stored.layout.code_of(attribute), bins)
         label = f"{stored.node_classes[0]} % {stored.classes}"
-        node_class = Sql(f"({number}) * {stored.classes} + {label}")
-        of_bins = NodeClass(node_class, stored.codes, stored.ident("rows0"))
-        return self._grids(0, max(bins) + 1, Counted([of_bins], materialized=True))
+        narrow = unsigned((max(bins) + 1) * stored.classes)
+        node_class = Sql(f"CAST(({number}) * {stored.classes} + {label} AS {narrow})")
+        return self._grids(
+            0, max(bins) + 1, Counted([NodeClass(node_class, stored.codes)], copied=True)
+        )
 
     def _of_nodes(self, first: int, nodes: int) -> list[Integers]:
         """The counts of nodes, without those of children that follow by subtraction."""
@@ -180,11 +221,11 @@ class ClassCounts:
         counts = [np.zeros((nodes, size, stored.classes), np.int64) for size in stored.domain.cells]
         for start in range(0, len(columns), MAX_COUNTED):
             node_classes = [
-                NodeClass(column, stored.counted_codes(column), stored.ident(f"rows{copy}"))
-                for copy, column in enumerate(columns[start : start + MAX_COUNTED])
+                NodeClass(column, stored.counted_codes(column))
+                for column in columns[start : start + MAX_COUNTED]
             ]
-            materialized = bool(wanted) or stored.tests_splits
-            some = Counted(node_classes, materialized, wanted, lowest if below else 0)
+            copied = bool(wanted) or stored.tests_splits
+            some = Counted(node_classes, copied, wanted, lowest if below else 0)
             for whole, part in zip(counts, self._grids(first, nodes, some), strict=True):
                 whole += part
         for whole in counts:
@@ -199,18 +240,21 @@ class ClassCounts:
         ]
         at_once = self._counting.at_once(self._stored, len(parts), len(counted.node_classes))
         counts: list[Integers] = []
-        for start in range(0, len(parts), at_once):
-            some = parts[start : start + at_once]
-            found = self._groups(counted, some)
-            order = np.argsort(found["block"], kind="stable")
-            ends = np.searchsorted(found["block"][order], range(len(some) + 1))
-            code, node_class, rows = (
-                np.asarray(found[of], dtype=np.int64)[order]
-                for of in ("value", "node_class", "rows")
-            )
-            node_class -= first * classes
-            for block, mine in zip(some, starmap(slice, pairwise(ends)), strict=True):
-                counts += block.marginals(code[mine], node_class[mine], rows[mine], nodes, classes)
+        with self._counting.ready(self._stored, counted) as ready:
+            for start in range(0, len(parts), at_once):
+                some = parts[start : start + at_once]
+                found = self._groups(ready, some)
+                order = np.argsort(found["block"], kind="stable")
+                ends = np.searchsorted(found["block"][order], range(len(some) + 1))
+                code, node_class, rows = (
+                    np.asarray(found[of], dtype=np.int64)[order]
+                    for of in ("value", "node_class", "rows")
+                )
+                node_class -= first * classes
+                for block, mine in zip(some, starmap(slice, pairwise(ends)), strict=True):
+                    counts += block.marginals(
+                        code[mine], node_class[mine], rows[mine], nodes, classes
+                    )
         return counts
 
     def _groups(self, counted: Counted, parts: Sequence[Block]) -> Mapping[str, Integers]:
@@ -224,10 +268,8 @@ class ClassCounts:
                 for i, block in enumerate(parts)
             ],
             values=most,
-            materialized=counted.materialized,
             node_classes=counted.node_classes,
-            node_class_type=stored.node_class_type,
-            wanted=counted.wanted and self._node_classes_of(counted.wanted),
+            wanted=wanted_node_classes(stored, counted),
             first=counted.first * stored.classes,
         )
         found = stored.arrays(sql, step=self._counting.template)
@@ -237,9 +279,3 @@ class ClassCounts:
         """The names of the attributes whose codes a block holds, for people who read the SQL."""
         attributes = self._stored.domain.attributes
         return comment(", ".join(attributes[number].name for number in block.attributes))
-
-    def _node_classes_of(self, nodes: Sequence[int]) -> Sql:
-        labels = range(self._stored.classes)
-        return self._stored.statements.dialect.column(
-            node * self._stored.classes + label for node in nodes for label in labels
-        )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import duckdb
@@ -313,6 +314,16 @@ class StoredRows:
         self._version = self._newest
         self._first_splits = None
         self._drop(self._version - 1)
+
+    @contextmanager
+    def copy(self, step: str, number: int, **values: object) -> Iterator[Sql]:
+        """A table that the template `step` makes of the rows. It is dropped after the block."""
+        made = _table(self.statements, f"{self._origin.name}_copy", number)
+        try:
+            self.run(render(step, made=made, **values), step=step)
+            yield made
+        finally:
+            self.run(f"DROP TABLE IF EXISTS {made}")
 
     def drop(self) -> None:
         # Ctrl-C may have stopped a run between two statements

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from unittest import mock
 
 import duckdb
 import numpy as np
@@ -66,6 +67,27 @@ def test_few_rows_are_counted_as_many_are(con: duckdb.DuckDBPyConnection, trees:
         rows._stored.statements.trace = None
     assert found[0] == found[1] == found[2]
     assert steps == [0, 6, 0]
+
+
+def test_copies_of_rows_are_dropped_whatever_stops_the_count(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(con)
+    rows = coded(con)
+    stored, run = rows._stored, list[str]()
+
+    def tables() -> list[tuple[str]]:
+        return stored.cursor.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+
+    before = tables()
+    stored.statements.trace = run.append
+    rows.count_pairs(0, range(stored.domain.cells[0]))
+    assert sum("CREATE TEMP TABLE" in statement for statement in run) == 1
+    assert tables() == before
+    monkeypatch.setattr(stored, "arrays", mock.Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        rows.count_pairs(0, range(stored.domain.cells[0]))
+    assert tables() == before
 
 
 def test_keys_of_few_rows_are_whole_numbers(con: duckdb.DuckDBPyConnection) -> None:
