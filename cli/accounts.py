@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
-from dpforest_duckdb.ledger.account import Account
+from dpforest_duckdb.ledger.account import Account, missing_tables
 from dpforest_duckdb.ledger.entries import Budget, Holder
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def known_accounts(
             accounts.append(account)
         except DpforestError as error:
             errors.append(error)
-    missing = opened[0].missing() if opened else []
+    # a ledger that no account has may be the wrong one
+    missing = missing_tables(engine, engine.catalog, ledger) if opened or not errors else []
     if errors and not known and not missing:
         raise errors[0]
     renamed = [error for error in errors if isinstance(error, BudgetError)]

@@ -121,7 +121,7 @@ def conforms_without_tables(subject: Subject) -> None:
     assert info.columns.keys() == COLUMNS.keys()
     assert engine.tables(info.catalog) == []
     assert [column.name for column in engine.declared(info)] == list(info.columns)
-    assert engine.home(info).path == ""
+    assert engine.home(info.catalog).path == ""
     engine.refuse_unseen(info)
     assert engine.same_rows(engine)
     assert engine.room() > 0

@@ -28,7 +28,7 @@ from dpforest_duckdb.errors import (
     warn,
 )
 from dpforest_duckdb.ledger.accounts import KeptAccount
-from dpforest_duckdb.ledger.anchor import Anchor, StoredComment, UnanchoredError
+from dpforest_duckdb.ledger.anchor import Anchor, Home, StoredComment, UnanchoredError
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.ledger.entries import (
@@ -85,18 +85,9 @@ class Account(KeptAccount):
         Raises `DpforestError` for a database in memory without a ledger, and `OtherLedgerError` for
         a ledger that does not have the table's last debit.
         """
-        place = engine.home(info)
-        if ledger is None and not place.path:
-            raise DpforestError(
-                "A database in memory has no place for its budget: name one with --ledger."
-            )
-        default = Path(f"{place.path}.ledger")
-        book = Ledger(ledger if ledger is not None else default)
-        # a ledger beside its database moves with it, so its path identifies nothing
-        beside = place.path and book.path.resolve() == default.resolve()
-        file = str(Path(place.path).resolve()) if place.path else f"{NO_FILE}{fold(place.name)}"
-        home = "" if beside else file
-        other = default if place.path and not beside else None
+        place = engine.home(info.catalog)
+        book, home = _book_of(place, ledger)
+        other = Path(f"{place.path}.ledger") if place.path and home else None
         account = Account(engine, info, book, home, not place.read_only, other)
         account._refuse_other_cap(info)
         account._known_id(book.read(), info)
@@ -202,11 +193,6 @@ class Account(KeptAccount):
 
         self._refuse_read_only()
         return self._enter(move)
-
-    def missing(self) -> list[tuple[Holder, Budget]]:
-        """The capped tables that have vanished from this table's database, and their budgets."""
-        chain = self.ledger.read()
-        return [(lost, chain.budget(lost.budget_id)) for lost in self._vanished(chain)]
 
     def retire(self, vanished: str) -> Holder:
         """Record that a capped table was dropped, so that it can no longer be a renamed one.
@@ -357,6 +343,33 @@ class Account(KeptAccount):
             )
 
 
+def missing_tables(
+    engine: Anchor, catalog: str, ledger: str | Path | None
+) -> list[tuple[Holder, Budget]]:
+    """The capped tables that have vanished from a database, and their budgets."""
+    book, home = _book_of(engine.home(catalog), ledger)
+    chain = book.read()
+    lost = vanished_tables(chain, engine, catalog, home)
+    return [(holder, chain.budget(holder.budget_id)) for holder in lost]
+
+
+def _book_of(place: Home, ledger: str | Path | None) -> tuple[Ledger, str]:
+    """The ledger of a database, and the place of the database for it ("" beside the ledger).
+
+    Raises `DpforestError` for a database in memory without a ledger.
+    """
+    if ledger is None and not place.path:
+        raise DpforestError(
+            "A database in memory has no place for its budget: name one with --ledger."
+        )
+    default = Path(f"{place.path}.ledger")
+    book = Ledger(ledger if ledger is not None else default)
+    # a ledger beside its database moves with it, so its path identifies nothing
+    if place.path and book.path.resolve() == default.resolve():
+        return book, ""
+    return book, str(Path(place.path).resolve()) if place.path else f"{NO_FILE}{fold(place.name)}"
+
+
 def _store(comment: StoredComment, text: str, chain: Chain, holder: Holder) -> bool:
     """Store a text with an anchor as a table's comment, and return whether that worked.
 
@@ -385,6 +398,6 @@ def has_cap(engine: Anchor, info: TableInfo, ledger: str | Path | None) -> bool:
     note = note_in(info)
     if note and note.cap:
         return True
-    if ledger is None and not engine.home(info).path:
+    if ledger is None and not engine.home(info.catalog).path:
         return False
     return Account.of(engine, info, ledger).budget().cap is not None

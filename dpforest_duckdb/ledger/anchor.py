@@ -17,7 +17,7 @@ from dpforest_duckdb.errors import BudgetError
 
 @dataclass(frozen=True)
 class Home:
-    """The database of a table: its file ("" if it has none), and whether it can be written.
+    """A database: its file ("" if it has none), and whether it can be written.
 
     `name` identifies a database without a file among those of an engine.
     """
@@ -54,8 +54,8 @@ class StoredComment(Protocol):
 class Anchor(Protocol):
     """An engine, as the account of a table knows it."""
 
-    def home(self, table: TableInfo) -> Home:
-        """The place of a table."""
+    def home(self, catalog: str) -> Home:
+        """The place of a database."""
 
     def tables(self, catalog: str) -> list[TableInfo]:
         """The base tables of a database, with their comments."""

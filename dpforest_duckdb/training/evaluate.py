@@ -268,7 +268,7 @@ def _account(
 
 def _may_have_budget(engine: Engine, table: TableInfo) -> bool:
     """Whether a table may have a budget, in a ledger beside its database or by its note."""
-    return bool(engine.home(table).path) or has_note(table.comment)
+    return bool(engine.home(table.catalog).path) or has_note(table.comment)
 
 
 def _refuse_other_account(

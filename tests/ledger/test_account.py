@@ -387,7 +387,7 @@ class SharedTable:
     def __init__(self) -> None:
         self.info = TableInfo("lake", "main", "t", {})
 
-    def home(self, table: TableInfo) -> Home:
+    def home(self, catalog: str) -> Home:
         return Home("", read_only=False)
 
     def tables(self, catalog: str) -> list[TableInfo]:

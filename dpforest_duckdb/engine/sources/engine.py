@@ -147,7 +147,7 @@ class SourceEngine:
             stored = replace(stored, unit=VARCHAR)
         return self._user.bytes_of_a_row(stored)
 
-    def home(self, table: TableInfo) -> Home:
+    def home(self, catalog: str) -> Home:
         return Home("", read_only=True)
 
     def tables(self, catalog: str) -> list[TableInfo]:

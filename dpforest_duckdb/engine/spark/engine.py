@@ -203,9 +203,9 @@ class SparkEngine:
             found.append(DeclaredColumn(field.name, kind, field.nullable, comment, categories))
         return found
 
-    def home(self, table: TableInfo) -> Home:
+    def home(self, catalog: str) -> Home:
         """No file: a ledger must be named."""
-        return Home("", read_only=False, name=table.catalog)
+        return Home("", read_only=False, name=catalog)
 
     @contextlib.contextmanager
     def stored_comment(self, table: TableInfo) -> Iterator[SparkComment]:

@@ -189,10 +189,10 @@ class DuckDBEngine(Statements):
             found.append(DeclaredColumn(name, kind, bool(nullable), comment or "", **stated))
         return found
 
-    def home(self, table: TableInfo) -> Home:
-        """The database file of a table, and whether it is opened for reading only."""
-        database = self._database(table.catalog)
-        name = "" if table.catalog == CATALOG else table.catalog
+    def home(self, catalog: str) -> Home:
+        """The file of a database, and whether it is opened for reading only."""
+        database = self._database(catalog)
+        name = "" if catalog == CATALOG else catalog
         return Home(database.path, database.read_only, name)
 
     def _database(self, catalog: str) -> _Database:

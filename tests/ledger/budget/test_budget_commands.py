@@ -123,6 +123,18 @@ def test_a_list_of_budgets_names_those_that_are_not_known(home: Path) -> None:
     assert 'There is no table "nosuch" in the database: check --to.' in moved.err
 
 
+def test_the_only_table_is_listed_as_missing_after_it_was_dropped(home: Path) -> None:
+    db = home / "a.duckdb"
+    assert dpforest("budget", "set", "--db", db, "--epsilon", 1, "--table", "t").code == 0
+    with duckdb.connect(str(db)) as con:
+        con.execute("DROP TABLE t")
+    found = dpforest("budget", "--db", db, "--json").facts["tables"]
+    assert [(one["table"], one["missing"], one["cap"]) for one in found] == [("t", True, 1)]
+    assert "t (missing)" in dpforest("budget", "--db", db).out
+    elsewhere = dpforest("budget", "--db", db, "--ledger", home / "other")
+    assert elsewhere.out.startswith("The database has no table."), "it knows of no cap"
+
+
 @pytest.mark.parametrize("name", ['"a.b"', "a.b"])
 def test_a_table_is_retired_by_its_name_with_quotes_or_without(home: Path, name: str) -> None:
     db = home / "a.duckdb"
