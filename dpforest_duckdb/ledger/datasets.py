@@ -21,6 +21,7 @@ from dpforest_duckdb.ledger.accounts import KeptAccount
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.ledger.entries import DATASET, FILE, Budget, Charge, Holder
+from dpforest_duckdb.ledger.refusals import check_join
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
 
@@ -179,8 +180,8 @@ def _first(chain: Chain, budget_id: str) -> Holder:
 def _join(chain: Chain, file: Path, named: Holder) -> None:
     """Put a file into a dataset for good: the dataset pays for what was spent on the file before.
 
-    Raises `BudgetError` if the file is in another dataset, has a cap of its own, or spent more than
-    the dataset's cap allows.
+    Raises `BudgetError` if the file is in another dataset, has a cap of its own, or has runs that
+    the dataset's cap cannot count.
     """
     place = FILE + str(file)
     present = chain.find(place)
@@ -200,6 +201,7 @@ def _join(chain: Chain, file: Path, named: Holder) -> None:
                 f"The file {file} has a cap of its own, so it cannot join a dataset: leave "
                 "--dataset out."
             )
+        check_join(file, budget, named, chain.budget(named.budget_id))
         for run in budget.entries:
             chain.debit(named, run)
     chain.move(replace(named, place=place))

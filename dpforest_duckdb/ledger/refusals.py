@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 from dpforest_duckdb.errors import RAISE, BudgetError, UsageError
 from dpforest_duckdb.ledger.entries import Budget, Cap, Debit, Holder
@@ -102,6 +103,37 @@ def check_debit(run: Debit, budget: Budget) -> None:
         )
     _check_left("ε", NANO, run.epsilon, budget.spent_epsilon, cap.epsilon, holder)
     _check_left("δ", ATTO, run.delta, budget.spent_delta, cap.delta, holder)
+
+
+def check_join(file: Path, earlier: Budget, dataset: Holder, budget: Budget) -> None:
+    """Raise `BudgetError` if the cap of a dataset cannot count the `earlier` runs on a file.
+
+    `budget` is that of the dataset, which the file is to join.
+    """
+    cap, unit = budget.cap, earlier.usual_unit
+    if cap is None:
+        return
+    start = f"Refused: the cap of {dataset} cannot count what was spent on the file {file} before"
+    for number, run in enumerate(earlier.entries, 1):
+        if not run.private:
+            raise BudgetError(f"{start}: run {number} was not private, so leave --dataset out.")
+        if not same_unit(run.unit, cap.unit):
+            may = unit and not budget.spent_under_caps and _may_become(cap.unit, unit, budget)
+            change = f"run dpforest budget set {dataset.option} {_options(run.unit)} first, or "
+            raise BudgetError(
+                f"{start}: run {number} protected {run.unit}, but the cap protects {cap.unit}, so "
+                f"{_WHERE['dataset'] + change if may else ''}leave --dataset out."
+            )
+    for symbol, scale, needed, spent, most in (
+        ("ε", NANO, earlier.spent_epsilon, budget.spent_epsilon, cap.epsilon),
+        ("δ", ATTO, earlier.spent_delta, budget.spent_delta, cap.delta),
+    ):
+        if needed and spent + needed > most:
+            raise BudgetError(
+                f"{start}: that is {symbol} = {show(needed, scale)}, but only "
+                f"{show(max(0, most - spent), scale)} of {show(most, scale)} is left, so raise the "
+                f"cap with {RAISE}, or leave --dataset out."
+            )
 
 
 def _may_become(old: PrivacyUnit, new: PrivacyUnit, budget: Budget) -> bool:

@@ -115,6 +115,51 @@ def test_what_a_file_spent_before_counts_in_its_dataset(ledger: Ledger) -> None:
     assert spent(ledger, dataset="small") == 0
 
 
+PERSON = PrivacyUnit("person", 2)
+
+
+@pytest.mark.parametrize(
+    ("units", "cap", "private", "advice"),
+    [
+        ((PERSON,), PrivacyUnit("person"), True, (
+            'run 1 protected each "person" (at most 2 rows used), but the cap protects each '
+            '"person" (at most 1 row used), so for the same --ledger run dpforest budget set '
+            "--dataset survey --privacy-unit person --rows-per-unit 2 first, or leave --dataset "
+            "out."
+        )),
+        ((PERSON, PrivacyUnit("person", 3)), PrivacyUnit("person"), True, (
+            'run 1 protected each "person" (at most 2 rows used), but the cap protects each '
+            '"person" (at most 1 row used), so leave --dataset out.'
+        )),
+        ((ROW,), PERSON, True, (
+            'run 1 protected each row, but the cap protects each "person" (at most 2 rows used), '
+            "so leave --dataset out."
+        )),
+        ((ROW,), ROW, False, "run 1 was not private, so leave --dataset out."),
+        ((ROW, ROW, ROW), ROW, True, (
+            "that is ε = 3, but only 2 of 2 is left, so raise the cap with dpforest budget set "
+            "--raise, or leave --dataset out."
+        )),
+    ],
+)  # fmt: skip
+def test_a_file_whose_runs_a_cap_cannot_count_does_not_join_the_dataset(
+    ledger: Ledger,
+    units: tuple[PrivacyUnit, ...],
+    cap: PrivacyUnit,
+    private: bool,
+    advice: str,
+) -> None:
+    """The advice is about the earlier runs, not about the one that is refused."""
+    for unit in units:
+        DatasetAccount(ledger, (A,)).debit(charge(NANO, unit, private=private))
+    DatasetAccount(ledger, dataset="survey").set_cap(2 * NANO, 0, cap, raise_cap=False)
+    start = f'Refused: the cap of dataset "survey" cannot count what was spent on the file {A} '
+    with pytest.raises(BudgetError) as refused:
+        DatasetAccount(ledger, (A,), "survey").debit(charge(1, cap))
+    assert refused.value.sentence == f"{start}before: {advice}"
+    assert spent(ledger, dataset="survey") == 0
+
+
 def test_a_file_joins_one_dataset_and_none_if_it_has_a_cap(ledger: Ledger) -> None:
     spend(DatasetAccount(ledger, (A,), "survey"))
     with pytest.raises(BudgetError, match='in the dataset "survey" already'):
