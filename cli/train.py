@@ -379,12 +379,16 @@ def _refuse_repeated(epsilon: list[str], recipes: list[str]) -> None:
 
 def _show_forests(runs: list[Run], forests: list[Forest], out: str | None, as_json: bool) -> None:
     from dpforest_duckdb.model.doubts import doubts
+    from dpforest_duckdb.privacy.amounts import NANO
 
     for doubt in {doubt: None for forest in forests for doubt in doubts(forest)}:
         say(f"Warning: {doubt}")
     with printing(_if_unprinted(runs, forests, out)):
         if as_json:
-            found = [facts(forest) for forest in forests]
+            found = [
+                {**facts(forest), "cost": run.cost / NANO}
+                for run, forest in zip(runs, forests, strict=True)
+            ]
             emit({"models": found} if len(found) > 1 else found[0])
             return
         for run, forest in zip(runs, forests, strict=True):

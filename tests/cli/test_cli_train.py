@@ -15,7 +15,7 @@ from dpforest_duckdb import load_forest
 
 def test_train_reports_the_forest_and_nothing_else(db: Path) -> None:
     said = dpforest(*train(db, "--name", "again", "--json"))
-    assert set(said.facts) == FOREST_KEYS
+    assert set(said.facts) == FOREST_KEYS | {"cost"}
     assert said.facts["model"] == "again"
     assert said.facts["private"] is True
     assert (said.facts["epsilon"], said.facts["delta"]) == (1, 0)
@@ -279,6 +279,8 @@ def test_a_recipe_as_published_is_flagged_and_refused_under_a_cap(db: Path) -> N
     said = dpforest(*words, "--json")
     assert said.facts["private"] is False
     assert said.err.count("Warning: Recipe dpdf as published is not private: ") == 2
+    spent = dpforest("budget", "--db", db, "--table", "visits", "--json").facts["entries"]
+    assert said.facts["cost"] == spent[-1]["epsilon"] > said.facts["epsilon"] == 1
     scored = dpforest(
         "score", "--db", db, "--model", "flawed", "--table", "fresh", "--into", "s", "--json"
     )
