@@ -375,7 +375,7 @@ def _show(account: KeptAccount, budget: Budget) -> None:
         say("There is no such ledger yet, so nothing is known of earlier runs.")
     if budget.entries:
         rows = [
-            {"run": number, **run.facts(), "protects": str(run.unit)}
+            {"run": number, **run.facts(), "time": _hour(run.time), "protects": str(run.unit)}
             for number, run in enumerate(budget.entries, 1)
         ]
         hidden = {"privacy_unit", "rows_per_unit", *(() if budget.spent_delta else ("delta",))}
@@ -383,3 +383,12 @@ def _show(account: KeptAccount, budget: Budget) -> None:
             hidden.add("protects")  # the cap says it
         shown = [name for name in rows[0] if name not in hidden]
         show_table(shown, [[row[name] for name in shown] for row in rows], title="time")
+
+
+def _hour(time: str) -> str:
+    """A time of the ledger, which is in UTC and cut to the hour, for people.
+
+    >>> _hour("2026-11-30T03+00:00")
+    '2026-11-30 03:00 UTC'
+    """
+    return f"{time[:10]} {time[11:13]}:00 UTC"
