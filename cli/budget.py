@@ -14,11 +14,12 @@ import typer
 from dpforest_duckdb.cli import opening, options
 from dpforest_duckdb.cli.output import (
     emit,
-    say,
+    note,
     say_if_new,
     shortest_path,
     show_table,
     tell,
+    warn,
 )
 from dpforest_duckdb.errors import UsageError
 from dpforest_duckdb.ledger.refusals import one_row_note, overspent_note
@@ -212,8 +213,8 @@ def _show_found(
     """Show a budget, and say on stderr what users should know of it, or of its `new` cap."""
     if new is not None and new.privacy_unit is None:
         _say_if_single_rows(account, found)
-    if new is not None and new.rows_per_unit is None and (note := one_row_note(found)):
-        say(f"Note: {note}")
+    if new is not None and new.rows_per_unit is None and (sentence := one_row_note(found)):
+        note(sentence)
     _say_if_overspent(found)
     if as_json:
         emit({"table": account.display, **found.facts()})
@@ -229,19 +230,19 @@ def _known(
 
     known, missing, errors = known_accounts(engine, ledger)
     for error in errors:
-        say(f"Note: {error.sentence}")
+        note(error.sentence)
     return known, missing
 
 
 def _say_if_single_rows(account: KeptAccount, found: Budget) -> None:
     """Say on stderr that the first cap protects single rows."""
     if len(found.caps) == 1 and found.caps[0].unit.is_row:
-        say(f"Note: {single_rows(account.noun)}")
+        note(single_rows(account.noun))
 
 
 def _say_if_overspent(found: Budget) -> None:
-    if note := overspent_note(found):
-        say(f"Warning: {note}")
+    if sentence := overspent_note(found):
+        warn(sentence)
 
 
 def _tables(action: Action, db: str | None, spark: opening.Spark | None, show_sql: bool) -> Tables:
@@ -372,7 +373,7 @@ def _show(account: KeptAccount, budget: Budget) -> None:
     tell(f"left    {'no limit' if left is None else f'ε = {show(left)}{rest}'}")
     tell(f"ledger  {shortest_path(account.ledger.path)}")
     if not account.ledger.path.exists() and not account.new_ledger:  # else that was said first
-        say("There is no such ledger yet, so nothing is known of earlier runs.")
+        note("There is no such ledger yet, so nothing is known of earlier runs.")
     if budget.entries:
         rows = [
             {"run": number, **run.facts(), "time": _hour(run.time), "protects": str(run.unit)}

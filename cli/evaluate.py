@@ -13,13 +13,14 @@ from dpforest_duckdb.cli import opening, options
 from dpforest_duckdb.cli.exit_codes import printing, stop_if_interrupted
 from dpforest_duckdb.cli.output import (
     emit,
+    note,
     number,
     rounded,
-    say,
     say_if_new,
     say_spent,
     show_table,
     tell,
+    warn,
 )
 
 if TYPE_CHECKING:
@@ -89,8 +90,8 @@ def evaluate(
         forest = store.load(engine.models, model) if source.in_table else opening.file_model(model)
         account = source.account(ledger, dataset)
         say_if_new(account)
-        for note in source.remarks(forest.domain):
-            say(f"Note: {note}")
+        for remark in source.remarks(forest.domain):
+            note(remark)
         stop_if_interrupted()
         terms = EvaluationTerms(target, epsilon, privacy_unit, rows_per_unit, unseen)
         found = evaluate_table(source.engine, forest, source.table, account, terms)
@@ -100,7 +101,7 @@ def evaluate(
         may_be_unseen = bool(found.reasons) and not trained_on(account, forest, source.table)
     _say_if_not_private(found, may_be_unseen)
     if found.doubt:
-        say(found.doubt)
+        warn(found.doubt)
     paid = "The figures are paid for, but cannot be printed"
     with nullcontext() if epsilon is None else printing(paid):
         if as_json:
@@ -115,9 +116,9 @@ def _say_if_not_private(found: Evaluation, may_be_unseen: bool) -> None:
     if found.reasons:
         declare = " Pass --unseen if the model never saw these rows." if may_be_unseen else ""
         reasons = " ".join(found.reasons)
-        say(f"These figures are not private, so do not publish them. {reasons}{declare}")
+        warn(f"These figures are not private, so do not publish them. {reasons}{declare}")
     elif not found.private:
-        say(
+        warn(
             "These figures are exact, so they are not private: do not publish them if the table is "
             "private. For figures that you may publish, add --epsilon."
         )
@@ -130,12 +131,12 @@ def _say_if_trained(account: AnyAccount, forest: Forest) -> None:
     if not made_by_a_private_run(account, forest):
         return
     if account.rows_may_change:
-        say(
-            "Note: the model was trained on rows of this dataset. If these are the same, its "
+        note(
+            "The model was trained on rows of this dataset. If these are the same, its "
             "figures on new rows are likely worse."
         )
     else:
-        say("Note: the model was trained on these rows. On new rows its figures are likely worse.")
+        note("The model was trained on these rows. On new rows its figures are likely worse.")
 
 
 def _show(found: Evaluation, classes: Sequence[str]) -> None:
@@ -204,7 +205,7 @@ def _say_if_never_predicted(found: Evaluation, classes: Sequence[str]) -> None:
     ):
         if predicted - noise < HARDLY * rows:
             perhaps = "Perhaps hardly" if predicted > HARDLY * rows else "Hardly"
-            say(
+            note(
                 f"{perhaps} any row is predicted as {classes[position]}, because its probability "
                 "is rarely above 1/2. To find such rows, compare "
                 f"p_{classes[position]} with a lower threshold of your own."

@@ -15,7 +15,7 @@ from typing import Any
 
 import typer
 
-from dpforest_duckdb.cli.output import say
+from dpforest_duckdb.cli.output import say, warn
 from dpforest_duckdb.errors import (
     STAYS,
     DpforestError,
@@ -149,4 +149,4 @@ def ended_by(error: BaseException) -> int:
 
 def _warn(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
     if issubclass(category, SHOWN):
-        say(f"Warning: {one_line(message)}")
+        warn(one_line(message))

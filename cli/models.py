@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpforest_duckdb.cli import opening, options, written_files
-from dpforest_duckdb.cli.output import cell, emit, facts, say, show_table, tell
+from dpforest_duckdb.cli.output import cell, emit, facts, show_table, tell, warn
 from dpforest_duckdb.errors import DpforestError, UsageError, one_line
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def _list(models: ModelStore, as_json: bool) -> None:
         tell("There is no model in the database.")
     for fact in listed:
         if "error" in fact:
-            say(f"Warning: {fact['error']}")
+            warn(fact["error"])
 
 
 def _show(forest: Forest, as_json: bool) -> None:

@@ -30,28 +30,38 @@ Paragraph = tuple[str, list[str]]  # a heading, and the lines below it
 def tell(text: object, *, hanging: int = 0) -> None:
     """One line of the result, on stdout; `hanging` more columns indent what follows if it is cut.
 
-    Names come from catalogues and files, so every verb writes them through here, `say`,
-    `show_table` or `emit`: none of these lets a character through that steers a terminal.
+    Names come from catalogues and files, so every verb writes them through here, `say`, `note`,
+    `warn`, `show_table` or `emit`: none of these lets a character through that steers a terminal.
     """
     print(_wrapped(one_line(text), sys.stdout, hanging))
 
 
 def say(text: object) -> None:
     """One line for people, on stderr."""
-    _note(_wrapped(one_line(text), sys.stderr))
+    _print(_wrapped(one_line(text), sys.stderr))
+
+
+def note(sentence: str) -> None:
+    """What people should know, on stderr."""
+    say(f"Note: {sentence}")
+
+
+def warn(sentence: str) -> None:
+    """What may be wrong, or must not be published, on stderr."""
+    say(f"Warning: {sentence}")
 
 
 def warn_if_not_private(forest: Forest) -> None:
     """Say on stderr why a model must not be published, if it must not."""
     if not forest.private:
         reasons = " ".join(forest.guarantee.reasons)
-        say(f"This model is not private, so do not publish it: {reasons}")
+        warn(f"This model is not private, so do not publish it: {reasons}")
 
 
 def say_if_new(account: AnyAccount) -> None:
     """Say on stderr if a ledger or a dataset is new, and so may be the wrong one."""
     if new := account.new_ledger or account.new_dataset:
-        say(new)
+        note(new)
 
 
 def say_spent(account: AnyAccount) -> None:
@@ -92,10 +102,10 @@ def _wrapped(line: str, stream: TextIO | None, hanging: int = 0) -> str:
 
 def show_statement(sql: str) -> None:
     """Print a statement on stderr before it runs."""
-    _note("\n".join(map(one_line, sql.rstrip().split("\n"))) + ";\n")
+    _print("\n".join(map(one_line, sql.rstrip().split("\n"))) + ";\n")
 
 
-def _note(text: str) -> None:
+def _print(text: str) -> None:
     """Print on stderr; a failure to print must not stop the work."""
     try:
         print(text, file=sys.stderr)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from dpforest_duckdb.cli.output import say
+from dpforest_duckdb.cli.output import say, warn
 
 if TYPE_CHECKING:
     from dpforest_duckdb.progress import Event
@@ -58,6 +58,6 @@ def _times(event: Event, marks: list[tuple[str, float]], now: float) -> str:
 
 
 def _list_times(marks: list[tuple[str, float]]) -> None:
-    say("Timings depend on private rows: do not publish them.")
+    warn("Timings depend on private rows: do not publish them.")
     for (step, start), (_, end) in pairwise(marks):
         say(f"  {end - start:8.3f} s  {step}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dpforest_duckdb.cli.output import say
+from dpforest_duckdb.cli.output import note, say
 
 if TYPE_CHECKING:
     from dpforest_duckdb.training.run import Run
@@ -16,12 +16,13 @@ OPTIONS = "the options (they must not contain private values)"  # a source of th
 def say_public(runs: list[Run], source: str) -> None:
     """Print what is public about runs on the same rows; what is the same for several, once."""
     if new := runs[0].account.new_ledger:
-        say(new)
+        note(new)
     shared = len(runs) > 1
     space = max(run.bytes_after(runs[:number], shared=shared) for number, run in enumerate(runs))
-    lines = (line for run in runs for line in _public(run, source, space))
-    for line in dict.fromkeys(lines):
+    for line in dict.fromkeys(line for run in runs for line in _public(run, source, space)):
         say(line)
+    for sentence in dict.fromkeys(sentence for run in runs for sentence in _notes(run)):
+        note(sentence)
 
 
 def _public(run: Run, source: str, space: int) -> Iterator[str]:
@@ -29,7 +30,7 @@ def _public(run: Run, source: str, space: int) -> Iterator[str]:
 
     `space` is the temporary space per row of all runs, in bytes.
     """
-    from dpforest_duckdb.domain.names import fold, listed
+    from dpforest_duckdb.domain.names import listed
 
     public = run.request.domain
     # a class with a comma would be two
@@ -49,17 +50,24 @@ def _public(run: Run, source: str, space: int) -> Iterator[str]:
     yield (
         f'Privacy unit: {run.unit} of {run.account.noun} "{run.account.display}", added or removed.'
     )
+
+
+def _notes(run: Run) -> Iterator[str]:
+    """What users should know of a run before the debit."""
+    from dpforest_duckdb.domain.names import fold
+
     if not run.unit.is_row and run.unit.rows == 1:
         yield f'Only one row of each "{run.unit.column}" is used: use more with --rows-per-unit.'
     named = run.request.domain.privacy_unit
     if named and fold(named) != fold(run.unit.column):
-        yield f'Note: the domain names "{named}" as the privacy unit; this run protects {run.unit}.'
+        yield f'The domain names "{named}" as the privacy unit; this run protects {run.unit}.'
     if run.account.caution:
         yield run.account.caution
-    for note in (*run.notes, *([run.request.cut] if run.request.cut else [])):
-        yield f"Note: {note}"
+    yield from run.notes
+    if run.request.cut:
+        yield run.request.cut
     if run.reasons and not run.account.budget().cap:
-        yield f"Note: after a run that is not private, this {run.account.noun} cannot be capped."
+        yield f"After a run that is not private, this {run.account.noun} cannot be capped."
 
 
 def _attributes(number: int) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpforest_duckdb.cli import opening, options, written_files
-from dpforest_duckdb.cli.output import emit, say, tell, warn_if_not_private
+from dpforest_duckdb.cli.output import emit, note, tell, warn, warn_if_not_private
 from dpforest_duckdb.errors import DpforestError, UsageError, one_line
 
 if TYPE_CHECKING:
@@ -54,9 +54,9 @@ def report(
         if engine is None:
             spent = _spent_of_data(db, dataset, ledger)
             if spent is None:
-                say(
-                    "Note: the page shows no budget: add --ledger, with --db or --dataset for the "
-                    "rows that the model was trained on."
+                note(
+                    "The page shows no budget: add --ledger, with --db or --dataset for the rows "
+                    "that the model was trained on."
                 )
         else:
             spent = _spent_of_table(engine, forest, ledger)
@@ -66,7 +66,9 @@ def report(
     warn_if_not_private(forest)
     exact = evaluated is not None and not evaluated.private
     if exact:
-        say("The page has figures that are not private: do not publish it if the table is private.")
+        warn(
+            "The page has figures that are not private: do not publish it if the table is private."
+        )
     if as_json:
         emit({"report": out, "model": forest.name, "private": forest.private and not exact})
         return
@@ -82,15 +84,15 @@ def _spent_of_table(engine: DuckDBEngine, forest: Forest, ledger: str | None) ->
     try:
         table = engine.table(forest.table)
     except DpforestError:
-        say(
-            "Note: the page shows no budget, because the database has no table "
+        note(
+            "The page shows no budget, because the database has no table "
             f'"{forest.table}", which the model was trained on.'
         )
         return None
     try:
         budget = Account.of(engine, table, ledger).budget()
     except DpforestError as missing:
-        say(f"Note: the page shows no budget. {missing.sentence}")
+        note(f"The page shows no budget. {missing.sentence}")
         return None
     return _shown("table", budget)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpforest_duckdb.cli import opening, options, written_files
-from dpforest_duckdb.cli.output import emit, say, tell, warn_if_not_private
+from dpforest_duckdb.cli.output import emit, note, tell, warn_if_not_private
 from dpforest_duckdb.errors import UsageError
 
 if TYPE_CHECKING:
@@ -93,8 +93,8 @@ def _score_files(
         into, new, *map(str, matched(files)), model, replace=replace, option="--into"
     )
     found = find_rows(engine.connection, files, engine.trace)
-    for note in found.remarks(forest.domain):
-        say(f"Note: {note}")
+    for remark in found.remarks(forest.domain):
+        note(remark)
     with replacing(into, new, replace=replace) as out:
         columns = score_files(
             engine.connection,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 import typer
 
 from dpforest_duckdb.cli import opening, options
-from dpforest_duckdb.cli.output import emit, say
+from dpforest_duckdb.cli.output import emit, note, say, warn
 from dpforest_duckdb.errors import DpforestError, UsageError
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _check_size(text: str, *, force: bool, faster: bool) -> None:
         )
     say(f"{size / 1000:.0f} KB of SQL")
     if size > WARNED_BYTES:
-        say("Warning: some databases do not accept so much in one statement (Athena: 262 KB).")
+        warn("Some databases do not accept so much in one statement (Athena: 262 KB).")
 
 
 def _known(engine: DuckDBEngine, table: str) -> Scored | None:
@@ -155,8 +155,8 @@ def _known(engine: DuckDBEngine, table: str) -> Scored | None:
         return engine.scored(table)
     except DpforestError:
         known = [each.reference for each in engine.tables(engine.catalog)]
-        say(
-            f'Note: the database has no table "{table}"{hint(table, known)}: the SQL is for one of '
+        note(
+            f'The database has no table "{table}"{hint(table, known)}: the SQL is for one of '
             "that name in another database."
         )
         return None

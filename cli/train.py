@@ -9,7 +9,7 @@ import typer
 
 from dpforest_duckdb.cli import opening, options, sections, written_files
 from dpforest_duckdb.cli.exit_codes import printing, stop_if_interrupted
-from dpforest_duckdb.cli.output import emit, facts, say, say_spent, tell
+from dpforest_duckdb.cli.output import emit, facts, note, say_spent, tell, warn
 from dpforest_duckdb.cli.plan import show_plans
 from dpforest_duckdb.cli.progress import shown_progress
 from dpforest_duckdb.cli.public_facts import OPTIONS, say_public
@@ -264,7 +264,7 @@ def _show_dry(runs: list[Run], as_json: bool, *, replace: bool) -> None:
     taken = set() if replace else {fold(name) for name in runs[0].engine.models.names()}
     for run in runs:
         if run.name is not None and fold(run.name) in taken:
-            say(f'Note: there is a model "{run.name}" already: train with --name or --replace.')
+            note(f'There is a model "{run.name}" already: train with --name or --replace.')
 
 
 def _write(forest: Forest, out: str | None, name: str | None, *, replace: bool) -> None:
@@ -382,7 +382,7 @@ def _show_forests(runs: list[Run], forests: list[Forest], out: str | None, as_js
     from dpforest_duckdb.privacy.amounts import NANO
 
     for doubt in {doubt: None for forest in forests for doubt in doubts(forest)}:
-        say(f"Warning: {doubt}")
+        warn(doubt)
     with printing(_if_unprinted(runs, forests, out)):
         if as_json:
             found = [

@@ -47,7 +47,9 @@ def test_rows_are_protected_only_with_a_word_about_persons(db: Path, tmp_path: P
     content = re.sub(r'name = "who"\n', 'name = "who"\nkind = "identifier"\n', content)
     file.write_text(f'privacy_unit = "who"\n{content}')
     said = dpforest(*train(db, "--name", "row", "--domain", file, "--privacy-unit", "row"))
-    assert 'the domain names "who" as the privacy unit; this run protects each row' in said.err
+    assert (
+        'Note: The domain names "who" as the privacy unit; this run protects each row' in said.err
+    )
 
 
 def test_the_list_of_runs_says_whom_they_protect_unless_the_cap_does(db: Path) -> None:

@@ -33,7 +33,7 @@ def test_files_are_trained_on_with_a_domain_by_options(db: str, name: str, folde
     said = dpforest(*trained("--db", db, *DECLARED))
     assert said.code == 0, said.err
     assert "from the options" in said.err
-    assert "A copy of these files" in said.err
+    assert "Note: A copy of these files" in said.err
     assert 'Columns not used, because they are not declared: "who".' in said.err
     forest = load_forest("m.json")
     assert forest.private
@@ -225,7 +225,7 @@ def test_a_model_of_files_is_known_to_their_ledger(folder: Path) -> None:
 def test_figures_of_the_rows_of_a_model_get_a_note(folder: Path) -> None:
     dpforest(*trained("--db", "part-1.csv", *DECLARED))
     asked = ("evaluate", "--model", "m.json", "--ledger", "book", "--db")
-    assert "the model was trained on these rows" in dpforest(*asked, "part-1.csv").err
+    assert "Note: The model was trained on these rows" in dpforest(*asked, "part-1.csv").err
     assert "was trained on" not in dpforest(*asked, "part-2.csv").err
     dpforest(*trained("--db", "part-1.csv", *DECLARED, "--recipe", "greedy-tree", out="other.json"))
     assert "was trained on" not in dpforest(*asked[:2], "other.json", *asked[3:], "part-2.csv").err

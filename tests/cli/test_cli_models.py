@@ -70,11 +70,11 @@ def test_models_export_and_import(db: Path, tmp_path: Path) -> None:
 
 def test_what_shows_a_model_says_that_it_is_not_private(db: Path) -> None:
     trained = dpforest(*train(db, "--name", "open", "--seed", "1", "--not-private"))
-    assert "Note: after a run that is not private, this table cannot be capped." in trained.err
+    assert "Note: After a run that is not private, this table cannot be capped." in trained.err
     for verb in ("show", "rules"):
         for more in ((), ("--json",)):
             said = dpforest(verb, "--db", db, "--model", "open", *more)
-            assert "This model is not private, so do not publish it" in said.err
+            assert "Warning: This model is not private, so do not publish it" in said.err
             assert not more or said.facts["private"] is False
             assert "not private" not in dpforest(verb, "--db", db, "--model", "risk", *more).err
 

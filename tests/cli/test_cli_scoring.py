@@ -223,7 +223,7 @@ def test_evaluate_exact(db: Path) -> None:
     assert said.facts["accuracy"] > 0.9
     assert said.facts["private"] is False
     assert "not private" in said.err
-    assert "the model was trained on these rows" in said.err
+    assert "Note: The model was trained on these rows" in said.err
     text = dpforest("evaluate", "--db", db, "--model", "risk", "--table", "visits").text
     assert f"accuracy  {said.facts['accuracy']:.4f}" in text
     first, _ = said.facts["confusion"]

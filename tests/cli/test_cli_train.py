@@ -30,7 +30,11 @@ def test_train_for_people(db: Path) -> None:
     said = dpforest(*train(db, "--name", "again", "--timings", "--delta", "0.000001"))
     for word in ('stored as "again"', "auto", "ε = 1, δ = 0.000001, per row"):
         assert word in said.text
-    for word in ("Timings depend on private rows", " s  encoding", "so far: ε = 2, δ = 0.000001"):
+    for word in (
+        "Warning: Timings depend on private rows",
+        " s  encoding",
+        "so far: ε = 2, δ = 0.000001",
+    ):
         assert word in said.err
         assert word not in said.out
     cap = ("budget", "set", "--db", db, "--table", "visits", "--epsilon", "4", "--delta", "0.00001")
