@@ -94,5 +94,10 @@ def main() -> None:
     except KeyboardInterrupt:  # before a command began, which has a sentence of its own
         print("Interrupted.", file=sys.stderr)
         sys.exit(130)
+    except SystemExit as ended:
+        # Typer makes an exit code of an interruption while it reads the options
+        if isinstance(getattr(ended.__context__, "__cause__", None), KeyboardInterrupt):
+            print("Interrupted.", file=sys.stderr)
+        raise
     except OSError as error:  # stdout takes no help
         sys.exit(ended_by(error))

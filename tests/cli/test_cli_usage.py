@@ -116,6 +116,19 @@ def test_ctrl_c_while_modules_load_gives_no_traceback() -> None:
     assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "Interrupted.\n")
 
 
+def test_ctrl_c_while_options_are_read_gives_one_sentence() -> None:
+    program = (
+        "from dpforest_duckdb import cli\n"
+        "def pressed(*args, **more):\n"
+        "    raise KeyboardInterrupt\n"
+        "cli.Verb.make_context = pressed\n"
+        "cli.main()"
+    )
+    command = [sys.executable, "-c", program, "recipes"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "Interrupted.\n")
+
+
 def test_the_package_runs_as_a_module() -> None:
     command = [sys.executable, "-m", "dpforest_duckdb", "--version"]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
