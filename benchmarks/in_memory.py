@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import duckdb
@@ -24,15 +23,11 @@ from numpy.typing import NDArray
 from dpforest_duckdb import load_domain
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.engine.base import (
-    MIXTURE_PARTS,
-    POINTS,
-    Coding,
-    Gradients,
-    Splits,
-)
+from dpforest_duckdb.domain.table import TableInfo
+from dpforest_duckdb.engine.base import MIXTURE_PARTS, POINTS, Coding, Gradients, Splits
 from dpforest_duckdb.engine.shared.grids import in_dimensions
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
+from dpforest_duckdb.ledger.accounts import NoAccount
 from dpforest_duckdb.model.figures import LEAST_PROBABILITY, auc
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
@@ -324,8 +319,8 @@ def trained(
         randomness = Randomness.seeded(seed)
     run = Run(
         engine=cast(Any, None),
-        account=cast(Any, None),
-        table=cast(Any, SimpleNamespace(display="memory", name="memory", reference="memory")),
+        account=NoAccount(),
+        table=TableInfo("memory", "main", "memory", {}),
         recipe=chosen,
         request=request,
         plan=chosen.whole_plan(request),
