@@ -12,7 +12,7 @@ import numpy as np
 from generated import HARD
 from peer_accuracy import known_peers
 from plots import Chart
-from shared import data_folder, markdown_table, table_files
+from shared import data_folder, markdown_table, standard_error, table_files
 
 DEFAULT, CEILING = "auto", "random forest without privacy"
 OURS = (
@@ -87,7 +87,7 @@ class Cell:
             contender,
             epsilon,
             statistics.mean(right),
-            statistics.stdev(right) / math.sqrt(len(right)) if len(right) > 1 else None,
+            standard_error(right) if len(right) > 1 else None,
             statistics.mean(areas) if areas else None,
             statistics.mean(values("log_loss")),
             float(shares.max()),

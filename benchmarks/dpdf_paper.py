@@ -16,7 +16,6 @@ so a command that was stopped goes on where it was.
 from __future__ import annotations
 
 import argparse
-import math
 import tempfile
 import time
 import warnings
@@ -28,7 +27,7 @@ import duckdb
 import numpy as np
 from holdout import share_right
 from numpy.typing import NDArray
-from shared import Runs, data_folder, markdown_table, say, write_page
+from shared import Runs, data_folder, markdown_table, say, standard_error, write_page
 
 from dpforest_duckdb import load_domain
 from dpforest_duckdb.domain import Domain
@@ -68,25 +67,17 @@ class Result:
     @property
     def error(self) -> Accuracies:
         """Standard error over the folds, `[form, epsilon]`."""
-        return standard_error(self.accuracy)
+        return np.apply_along_axis(standard_error, -1, self.accuracy)
 
     @property
     def gain(self) -> tuple[float, float]:
         """Rigorous less as published, mean over all ε, and its standard error by pairs of folds."""
         paired = (self.accuracy[0] - self.accuracy[1]).mean(axis=0)
-        return float(paired.mean()), float(standard_error(paired))
+        return float(paired.mean()), standard_error(paired)
 
     @property
     def winner(self) -> str:
         return FORMS[0] if self.gain[0] > 0 else FORMS[1]
-
-
-def standard_error(values: Accuracies) -> Accuracies:
-    """Of the mean over the last axis; zero where there is one value only."""
-    count = values.shape[-1]
-    if count == 1:
-        return np.zeros(values.shape[:-1])
-    return np.asarray(values.std(axis=-1, ddof=1) / math.sqrt(count))
 
 
 @dataclass

@@ -29,7 +29,15 @@ from typing import cast
 import numpy as np
 from generated import BAD, GENERATED
 from in_memory import Figures, Table, evaluated, figures, load, trained
-from shared import Results, code_digest, command_of, markdown_table, say, table_files
+from shared import (
+    Results,
+    code_digest,
+    command_of,
+    markdown_table,
+    say,
+    standard_error,
+    table_files,
+)
 
 from dpforest_duckdb.arrays import Floats, Integers
 
@@ -235,8 +243,7 @@ def verdict(found: Measured, comparison: Comparison) -> Verdict:
     fresh = found.worsening(comparison, FRESH[:FIRST])
     if statistics.mean(fresh) > comparison.limit:
         fresh += found.worsening(comparison, FRESH[FIRST:])
-    error = statistics.stdev(fresh) / math.sqrt(len(fresh))
-    return Verdict(comparison, screened, statistics.mean(fresh), error)
+    return Verdict(comparison, screened, statistics.mean(fresh), standard_error(fresh))
 
 
 def verdicts(

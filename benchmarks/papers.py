@@ -13,7 +13,6 @@ was; the page is written from that file alone. Without --only, all that is missi
 from __future__ import annotations
 
 import argparse
-import math
 import re
 import statistics
 import tempfile
@@ -29,7 +28,7 @@ from typing import Any
 import numpy as np
 from entropy_bins import by_entropy
 from holdout import Bins, accuracy
-from shared import Runs, markdown_table, say, write_page
+from shared import Runs, markdown_table, say, standard_error, write_page
 from thesis_code import its_draws, its_nodes, its_range, its_values
 
 from dpforest_duckdb.arrays import Integers
@@ -512,10 +511,6 @@ def spread(found: Sequence[float], places: str = ".3f") -> str:
     if len(found) == 1:
         return f"{found[0]:{places}}"
     return f"{statistics.mean(found):{places}} ± {standard_error(found):.3f}"
-
-
-def standard_error(found: Sequence[float]) -> float:
-    return statistics.stdev(found) / math.sqrt(len(found)) if len(found) > 1 else 0.0
 
 
 def fill(wanted: Sequence[Cell], results: Runs, runs: int) -> None:

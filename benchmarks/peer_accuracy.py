@@ -14,7 +14,6 @@ import argparse
 import csv
 import itertools
 import json
-import math
 import statistics
 import subprocess
 import sys
@@ -29,7 +28,7 @@ from environments import NEEDS, python_of
 from folds import FOLDS, folds
 from in_memory import Table, load
 from numpy.typing import NDArray
-from shared import say, table_files
+from shared import say, standard_error, table_files
 
 FILE = Path(__file__).with_name("peer_accuracy.csv")
 HEAD = ("table", "epsilon", "peer", "accuracy", "error", "auc", "log_loss", "source")
@@ -103,7 +102,7 @@ def measured(peer: str, table: Table, place: Path) -> list[dict[str, str]]:
         rows.append(
             {
                 "accuracy": f"{statistics.mean(right):.4f}",
-                "error": f"{statistics.stdev(right) / math.sqrt(len(right)):.4f}",
+                "error": f"{standard_error(right):.4f}",
                 "auc": f"{statistics.mean(areas):.4f}" if areas else "",
                 "log_loss": f"{statistics.mean(one['log_loss'] for one in found):.4f}",
                 "source": f"{len(runs)} runs",

@@ -197,10 +197,14 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([line(cells[0]), line(rule), *map(line, cells[1:])])
 
 
+def standard_error(values: Sequence[float]) -> float:
+    """Of the mean of values; 0 of one value, which does not say."""
+    return statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+
+
 def mean_and_error(values: Sequence[float]) -> str:
     """The mean of values in thousandths, ± its standard error."""
-    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
-    return f"{1000 * statistics.mean(values):+.1f} ± {1000 * error:.1f}"
+    return f"{1000 * statistics.mean(values):+.1f} ± {1000 * standard_error(values):.1f}"
 
 
 def command_of(script: str, page: Path | None) -> str:

@@ -39,6 +39,7 @@ from shared import (
     markdown_table,
     mean_and_error,
     say,
+    standard_error,
     table_files,
     write_page,
 )
@@ -306,9 +307,8 @@ def clearly_better(found: Changes) -> dict[Cell, tuple[float, float]]:
     better = {}
     for cell, seeds in found.items():
         values = [each["accuracy"] for each in seeds]
-        mean, error = statistics.mean(values), math.inf
-        if len(values) > 1:
-            error = statistics.stdev(values) / math.sqrt(len(values))
+        mean = statistics.mean(values)
+        error = standard_error(values) if len(values) > 1 else math.inf
         if mean - SURE * error > AHEAD:
             better[cell] = mean, error
     return better
