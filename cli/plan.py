@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import groupby
+from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dpforest_duckdb.cli.output import emit, show_table, tell
@@ -22,6 +21,26 @@ if TYPE_CHECKING:
 MOST_VALUES = 12  # of an attribute that are shown
 COLUMNS = ("query", "mechanism", "cost of one", "how often", "noise (sd in rows)")
 Ends = tuple[tuple["PlannedQuery", "Request"], tuple["PlannedQuery", "Request"]]
+
+
+@dataclass(frozen=True)
+class QueryLine:
+    """What is shown of a query, in the order of `COLUMNS`."""
+
+    purpose: str
+    mechanism: str
+    cost: str
+    often: str
+    noise: str
+
+    def __str__(self) -> str:
+        """All but the purpose, in words."""
+        noise = f", noise {self.noise}" if self.noise else ""
+        return f"{self.mechanism}, {self.cost}, {self.often}{noise}"
+
+
+# by the range of noisy rows and the recipe for it
+LinesByRange = dict[tuple[str, str], list[QueryLine]]
 
 
 def show_plans(runs: list[Run], as_json: bool) -> None:
@@ -186,30 +205,29 @@ def _planned(run: Run) -> list[tuple[Request, PlannedQuery]]:
 
 def _show_queries(run: Run, found: list[Branch]) -> None:
     if found:
-        lines = [*_count_lines(run), *(line for branch in found for line in _branch_lines(branch))]
+        lines: LinesByRange = {("any", run.recipe.name): _count_lines(run)}
+        lines |= {(_rows(b.least, b.most), b.recipe.name): _branch_lines(b) for b in found}
+        table = [(*key, *astuple(line)) for key, of_range in lines.items() for line in of_range]
         headings = ("noisy rows", "recipe", *COLUMNS)
-        show_table(headings, lines, narrow=lambda: _paragraphs(lines))
+        show_table(headings, table, narrow=lambda: _paragraphs(lines))
         return
-    ends = [((query, phase), (query, phase)) for phase, query in _planned(run)]
-    table = [_query_line(each, run.recipe) for each in ends]
-    show_table(COLUMNS, table, narrow=lambda: [(line[0], [_in_words(line)]) for line in table])
+    planned = [_query_line(((q, phase), (q, phase)), run.recipe) for phase, q in _planned(run)]
+    show_table(
+        COLUMNS,
+        [astuple(line) for line in planned],
+        narrow=lambda: [(line.purpose, [str(line)]) for line in planned],
+    )
 
 
-def _paragraphs(lines: list[list[str]]) -> list[Paragraph]:
+def _paragraphs(lines: LinesByRange) -> list[Paragraph]:
     """The queries of a plan in a narrow terminal: a paragraph for each range of noisy rows."""
     return [
         (
             f"{rows} {'number of ' if rows == 'any' else ''}noisy rows, {recipe}:",
-            [f"{query[2]}: {_in_words(query[2:])}" for query in queries],
+            [f"{line.purpose}: {line}" for line in of_range],
         )
-        for (rows, recipe), queries in groupby(lines, key=lambda line: (line[0], line[1]))
+        for (rows, recipe), of_range in lines.items()
     ]
-
-
-def _in_words(query: list[str]) -> str:
-    """What `_query_line` gives of a query, without its name."""
-    _, mechanism, cost, often, noise = query
-    return f"{mechanism}, {cost}, {often}{f', noise {noise}' if noise else ''}"
 
 
 def _explain(run: Run, found: list[Branch]) -> None:
@@ -292,7 +310,7 @@ def _with_delta(branches: list[Branch]) -> str:
     return f" δ is used with {rows} noisy rows; with other numbers it is debited, but not used."
 
 
-def _count_lines(run: Run) -> list[list[str]]:
+def _count_lines(run: Run) -> list[QueryLine]:
     """A line for each query that counts the rows: all branches share them."""
     from dpforest_duckdb.privacy.plan import ROW_COUNTS
     from dpforest_duckdb.privacy.wording import Purpose
@@ -302,46 +320,41 @@ def _count_lines(run: Run) -> list[list[str]]:
         if query.purpose in ROW_COUNTS:
             line = _query_line(((query, run.request),) * 2, run.recipe)
             if query.purpose == Purpose.ROWS_AGAIN:
-                line[2], line[-1] = f"{line[2]} at most", f"{line[-1]} at least"
-            lines.append(["any", run.recipe.name, *line])
+                line = replace(line, cost=f"{line.cost} at most", noise=f"{line.noise} at least")
+            lines.append(line)
     return lines
 
 
-def _branch_lines(branch: Branch) -> list[list[str]]:
+def _branch_lines(branch: Branch) -> list[QueryLine]:
     """A line for each query of a branch but those that count the rows, which all branches share.
 
     It shows ranges where figures depend on the number of rows.
     """
     from dpforest_duckdb.privacy.plan import ROW_COUNTS
 
-    rows = _rows(branch.least, branch.most)
     first, last = (
         [q for q in plan.queries if q.purpose not in ROW_COUNTS] for plan in branch.plans
     )
     return [
-        [
-            rows,
-            branch.recipe.name,
-            *_query_line(((few, branch.first), (many, branch.last)), branch.recipe),
-        ]
+        _query_line(((few, branch.first), (many, branch.last)), branch.recipe)
         for few, many in zip(first, last, strict=True)
     ]
 
 
-def _query_line(ends: Ends, recipe: Recipe) -> list[str]:
+def _query_line(ends: Ends, recipe: Recipe) -> QueryLine:
     """What is shown of a query, from its forms with the fewest and with the most rows."""
     from dpforest_duckdb.privacy.wording import wording
 
     (few, _), (many, _) = ends
     divided = wording(many.purpose).divided
     noise = _range(*(_rounded(recipe.learner.deviation(*end)) for end in ends))
-    return [
-        many.purpose,
-        many.mechanism,
-        f"{few.measure} = {cost_in_words(few, many)}{' in total' if divided else ''}",
-        _often(few, many),
-        f"{noise} at most" if divided else noise,
-    ]
+    return QueryLine(
+        purpose=str(many.purpose),
+        mechanism=many.mechanism,
+        cost=f"{few.measure} = {cost_in_words(few, many)}{' in total' if divided else ''}",
+        often=_often(few, many),
+        noise=f"{noise} at most" if divided else noise,
+    )
 
 
 def _rows(least: int, most: int | None) -> str:
