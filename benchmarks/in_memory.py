@@ -37,7 +37,7 @@ from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.scoring.codes import DuckDBCodes
 from dpforest_duckdb.training.run import Run, grown_forest
-from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, THRESHOLD, Tree, branch_of
+from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, THRESHOLD, Tree, Voting, branch_of
 
 CODINGS = 512  # of attributes, kept for a table
 FEW_SPLITS = 64  # of a tree that is read split by split
@@ -340,7 +340,7 @@ def evaluated(forest: Forest, table: Table, rows: Integers) -> Figures:
 
 def predicted(forest: Forest, table: Table, rows: Integers) -> Floats:
     """Class probabilities `[row, class]`; equal ones where no tree votes."""
-    assert forest.voting == "sum", "the recipes of this package add votes up"
+    assert forest.voting == Voting.SUM, "the recipes of this package add votes up"
     codes = table.codes(forest.domain, rows)
     votes = sum(tree.votes[find_leaves(tree, codes)] for tree in forest.trees)
     return forest.probabilities(votes)

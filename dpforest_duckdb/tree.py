@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Literal
 
 import numpy as np
@@ -14,12 +15,22 @@ import numpy as np
 from dpforest_duckdb.arrays import Floats, Integers, Mask
 
 NodeKind = Literal[0, 1, 2, 3]
-Voting = Literal["sum", "surest"]
 LEAF: NodeKind = 0
 MULTIWAY: NodeKind = 1  # a child per cell of the attribute
 THRESHOLD: NodeKind = 2  # cells up to `cell` go to the first child, the others to the second
 EQUALS: NodeKind = 3  # the cell `cell` goes to the first child, the others to the second
 SCALE = 1_000_000  # the votes of a leaf are shares, or log-odds, in millionths
+
+
+class Voting(StrEnum):
+    """How trees vote together for a class: by the sum of their votes, or by the most of a tree."""
+
+    SUM = "sum"
+    SUREST = "surest"
+
+    @property
+    def combine(self) -> np.ufunc:
+        return np.add if self == Voting.SUM else np.maximum
 
 
 def branch_of(kind: Integers, cell: Integers, code: Integers) -> Integers:

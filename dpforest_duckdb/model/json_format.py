@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import date
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -248,9 +248,6 @@ def _forest(content: Mapping[str, Any], kind: type[AnyForest]) -> AnyForest:
     link = LINKS[content.get("link", SHARES.name)]
     if not content["trees"]:
         raise ValueError("no tree")
-    voting = content["voting"]
-    if voting not in get_args(Voting):
-        raise ValueError("unknown voting")
     return kind(
         name=_text(content["name"]),
         recipe=_text(content["recipe"]),
@@ -260,7 +257,7 @@ def _forest(content: Mapping[str, Any], kind: type[AnyForest]) -> AnyForest:
         link=link,
         table=_text(content["table"]),
         version=_text(content["version"]),
-        voting=voting,
+        voting=Voting(content["voting"]),
         limited=int(_integers(content.get("limited", 0), 0, MAX_NODES, ())),
         picked=_text(content.get("picked", "")),
     )

@@ -185,7 +185,7 @@ class Recipe:
     plan: Callable[[Request], Plan]
     adaptation: Adaptation = FIXED
     finish: Finish
-    voting: Voting = "sum"
+    voting: Voting = Voting.SUM
     link: Link = SHARES
 
     # trees and depth, and what a requested number of them does

@@ -26,8 +26,7 @@ class ForestContent:
     it is the same. `table` is the name of the table that it was trained on, `version` that of the
     package. `limited` is the number of nodes that stayed leaves because of a size limit.
 
-    `voting`: the votes of a class are the sum over all trees ("sum"), or those of the tree that
-    gives it most ("surest"). `link` says how these votes become probabilities.
+    `voting` says how the trees vote together, `link` how these votes become probabilities.
     """
 
     name: str
@@ -38,7 +37,7 @@ class ForestContent:
     link: Link = SHARES
     table: str = ""
     version: str = ""
-    voting: Voting = "sum"
+    voting: Voting = Voting.SUM
     limited: int = 0
     picked: str = ""
 
@@ -71,10 +70,9 @@ class ForestContent:
         codes = np.zeros((len(listed), len(self.domain.attributes)), dtype=np.int64)
         for number, attribute in self.used.items():
             codes[:, number] = [attribute.code(row[attribute.column]) for row in listed]
-        combine = np.add if self.voting == "sum" else np.maximum
         total = np.zeros((len(codes), len(self.domain.classes)), dtype=np.int64)
         for tree in self.trees:
-            total = combine(total, tree.votes[tree.find(codes)])
+            total = self.voting.combine(total, tree.votes[tree.find(codes)])
         return total
 
     def probabilities(self, votes: Integers) -> Floats:

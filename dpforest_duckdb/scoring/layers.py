@@ -102,6 +102,6 @@ def combined(dialect: Dialect, terms: Sequence[Sql], voting: Voting) -> Sql:
     half = len(terms) // 2
     left = combined(dialect, terms[:half], voting)
     right = combined(dialect, terms[half:], voting)
-    if voting == "surest":
+    if voting == Voting.SUREST:
         return dialect.greatest(left, f"\n    {right}")
     return Sql(f"({left}\n    + {right})")

@@ -18,7 +18,7 @@ from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.scoring.dialects import Dialect
 from dpforest_duckdb.scoring.layers import Helper, combined
 from dpforest_duckdb.sql import Sql
-from dpforest_duckdb.tree import SCALE, Tree
+from dpforest_duckdb.tree import SCALE, Tree, Voting
 
 STEEPEST = 700 * SCALE  # log-odds beyond which e^x overflows: an error in some engines
 
@@ -119,7 +119,7 @@ class _Shares(Link):
 
     def layered_shares(self, votes: RowVotes, best: Helper) -> tuple[list[Sql], Layers]:
         dialect, whole = votes.dialect, Sql(str(votes.whole))
-        value = whole if votes.whole else combined(dialect, votes.of_class, "sum")
+        value = whole if votes.whole else combined(dialect, votes.of_class, Voting.SUM)
         total = Helper("the votes of all classes", value, votes.name("total"))
         shares = [Sql(f"{dialect.as_double(v)} / t.{total.column}") for v in votes.of_class]
         return shares, {"most": [best, total]}
@@ -178,7 +178,7 @@ class _Softmax(Link):
             for number, (label, vote) in enumerate(zip(votes.classes, votes.of_class, strict=True))
         ]
         parts = [Sql(f"t.{one.column}") for one in odds]
-        value = combined(votes.dialect, parts, "sum")
+        value = combined(votes.dialect, parts, Voting.SUM)
         total = Helper("the odds of all classes", value, votes.name("total"))
         shares = [Sql(f"{part} / t.{total.column}") for part in parts]
         return shares, {"most": [best], "odds": odds, "sum": [total]}

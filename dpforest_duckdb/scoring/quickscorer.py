@@ -161,7 +161,7 @@ def bundles(parts: Sequence[Part], voting: Voting) -> list[Bundle]:
         fits = used + part.leaves <= BITS
         if not fits:
             word, used = word + 1, 0
-        last = found[-1] if fits and voting == "sum" else None
+        last = found[-1] if fits and voting == Voting.SUM else None
         if last and prod(p.states for p in (*last.parts, part)) <= COMBINED:
             found[-1] = Bundle(word, last.shift, (*last.parts, part))
         else:
@@ -328,7 +328,7 @@ def _looked_up(
             parts = by_tree.setdefault(tree, [[] for _ in range(emitted)])
             parts[label].append(Sql(f"t.{helpers[-1].column}"))
     terms: Terms = [
-        [combined(_DIALECT, of_tree[label], "sum") for of_tree in by_tree.values()]
+        [combined(_DIALECT, of_tree[label], Voting.SUM) for of_tree in by_tree.values()]
         for label in range(emitted)
     ]
     if lookups.constant:
@@ -341,7 +341,7 @@ def _looked_up(
 
 def combine(forest: ForestContent, votes: Sequence[Integers]) -> Integers:
     """The votes of several trees, elementwise."""
-    combined_votes: Integers = (np.add if forest.voting == "sum" else np.maximum).reduce(votes)
+    combined_votes: Integers = forest.voting.combine.reduce(votes)
     return combined_votes
 
 

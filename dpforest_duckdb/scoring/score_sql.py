@@ -31,6 +31,7 @@ from dpforest_duckdb.scoring.layers import FreeNames, Helper, Kept, Layer, combi
 from dpforest_duckdb.scoring.outcome import outcome, reach
 from dpforest_duckdb.scoring.quickscorer import bit_sets_pay, fast_layers
 from dpforest_duckdb.sql import Column, Sql, render
+from dpforest_duckdb.tree import Voting
 
 _DUCKDB = DuckDB()
 _NOTHING = Sql("")
@@ -145,7 +146,7 @@ def _summed(
 
 def _of_trees(dialect: Dialect, forest: ForestContent, votes: Sequence[Sql], wide: bool) -> Sql:
     """The votes of all trees for a class, from those of each; trees that add 0 are left out."""
-    added = [each for each in votes if each != "0"] if forest.voting == "sum" else votes
+    added = [each for each in votes if each != "0"] if forest.voting == Voting.SUM else votes
     terms = [_term(dialect, each, wide) for each in added or votes[:1]]
     return combined(dialect, terms, forest.voting)
 
@@ -226,7 +227,7 @@ def _nested(dialect: Dialect, forest: ForestContent) -> int:
 
 def _whole(forest: ForestContent) -> int:
     """All votes of a row, if they are the same number at every leaf of a tree; else 0."""
-    if forest.voting != "sum":
+    if forest.voting != Voting.SUM:
         return 0
     sums = [np.unique(tree.votes[tree.leaves].sum(axis=1)) for tree in forest.trees]
     return sum(int(each[0]) for each in sums) if all(len(each) == 1 for each in sums) else 0

@@ -27,7 +27,7 @@ from dpforest_duckdb.request import Grown
 from dpforest_duckdb.splits import published
 from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.choose import NO_SPLIT, Choice
-from dpforest_duckdb.tree import LEAF, SCALE
+from dpforest_duckdb.tree import LEAF, SCALE, Voting
 
 # what a tree sees as published and in the rigorous form, and the children of a split
 SEEN = {
@@ -78,7 +78,7 @@ def test_what_a_tree_sees_how_many_children_a_split_has_and_when_a_node_ends() -
         assert recipe.ends_early == (name in ENDING_IN_BOTH), name
         if name != "dpdf":
             assert form.stop is recipe.stop is STOPS.get(name), name
-        assert (recipe.voting == "surest") == (name == "snr-forest")
+        assert (recipe.voting == Voting.SUREST) == (name == "snr-forest")
         assert recipe.one_tree_per_attribute == (name in ("dpdf", "snr-forest"))
         assert recipe.taxonomies == (name in ("diffgen", "dt-diff"))
 

@@ -163,7 +163,7 @@ def test_the_page_says_that_gini_counts_whole_rows() -> None:
     assert "Gini weighted by rows is rounded down to whole rows in each branch" in flowing(page())
 
 
-@pytest.mark.parametrize("voting", ["sum", "surest"])
+@pytest.mark.parametrize("voting", Voting)
 def test_the_page_says_which_of_equal_classes_wins(
     con: duckdb.DuckDBPyConnection, voting: Voting
 ) -> None:

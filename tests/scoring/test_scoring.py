@@ -95,7 +95,7 @@ def test_the_surest_tree_wins_where_the_sum_would_not(
 
     trees = (stump(0, 600_000), stump(0, 700_000), stump(1, 900_000))
     added = Forest("m", "r", Guarantee("1"), public, trees)
-    surest = replace(added, voting="surest")
+    surest = replace(added, voting=Voting.SUREST)
     assert added.predict(con, "t").fetchall()[0][1:3] == ("x", 1_300_000 / 2_200_000)
     assert surest.predict(con, "t").fetchall()[0][1:3] == ("y", 700_000 / 1_600_000)
     for forest in (added, surest):
@@ -365,7 +365,7 @@ def tree_of(kind: list[int], attribute: list[int], cell: list[int], first: list[
     return Tree(*map(np.array, (kind, attribute, cell, first)), None, votes)
 
 
-@pytest.mark.parametrize("voting", ["sum", "surest"])
+@pytest.mark.parametrize("voting", Voting)
 def test_bit_sets_hold_trees_of_more_leaves_than_a_word(
     con: duckdb.DuckDBPyConnection, voting: Voting
 ) -> None:

@@ -33,6 +33,7 @@ from dpforest_duckdb.recipes.row_count_queries import NOISY_ROWS, PUBLIC_ROWS, R
 from dpforest_duckdb.recipes.stopping import unsupported
 from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.choose import at_random, distinct_roots
+from dpforest_duckdb.tree import Voting
 
 BINS = 5
 
@@ -143,7 +144,7 @@ _PUBLISHED = Recipe(
     adaptation=Adaptation(lambda histogram, request: adapt(histogram, request, Fraction(0))),
     stop=unsupported,
     finish=each(with_cells(sum_upward), with_noise(prune_by_signal), with_cells(vote_by_surest)),
-    voting="surest",
+    voting=Voting.SUREST,
     flaws=(PUBLIC_ROWS, "Trees and depth follow from it."),
     lines=LINES,
 )

@@ -40,7 +40,7 @@ from dpforest_duckdb.scoring.links import SHARES, SOFTMAX
 from dpforest_duckdb.scoring.publish import publish_sql
 from dpforest_duckdb.scoring.score_sql import Scored, score_sql
 from dpforest_duckdb.training.prepare import prepare
-from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree
+from dpforest_duckdb.tree import LEAF, MULTIWAY, Tree, Voting
 
 REAL: dict[str, tuple[str, dict[str, Any]]] = {
     "banknote auto": ("banknote", {}),
@@ -194,7 +194,7 @@ def made_case(name: str, folder: Path) -> Case:
         domain,
         trees,
         link=SOFTMAX if "log-odds" in name or name == "steep" else SHARES,
-        voting="surest" if name == "the surest tree" else "sum",
+        voting=Voting.SUREST if name == "the surest tree" else Voting.SUM,
     )
     with duckdb.connect() as con:
         quote = DuckDBEngine(con).dialect.ident
