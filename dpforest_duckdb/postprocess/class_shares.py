@@ -27,6 +27,7 @@ OFFSETS = np.linspace(-6, 6, 241)  # log-odds of a value minus those of all rows
 STEP = 3  # every third of these is enough for shares around given ones
 WIDTHS = (0.1, 0.3, 0.8, 1.6, 3.0)  # standard deviations of offsets of independent values
 SEGMENT_WIDTHS = (0.8, 1.6, 3.0)  # the same, if values between cuts have equal shares
+LEAST_SHARE = 1e-4  # of a class in all rows, before its log-odds; at most 1 minus it
 LEAST_LIKELY = 1e-100  # floor of a likelihood relative to the largest
 TINY_MASS = 1e-300  # added to masses, so that no division is by 0
 AT_ONCE = 2**18  # the most likelihoods that are computed together; one class may have more
@@ -86,8 +87,7 @@ def _shares_of_group(tables: Sequence[NoisyTable], prior: Floats) -> list[Floats
     values = _Values.of(tables)
     found = np.empty(values.counts.shape)
     for labels in _blocks(values, len(OFFSETS)):
-        share = np.clip(prior[labels], 1e-4, 1 - 1e-4)
-        grids = _share(np.log(share / (1 - share))[:, None] + OFFSETS)
+        grids = _share(_log_odds(prior[labels])[:, None] + OFFSETS)
         likelihoods = _likelihood(values, labels, grids[:, None]).log()
         evidence, means = _segments(likelihoods, grids, WIDTHS)  # each value is one segment
         # values without order differ as widely as all values of the attribute do
@@ -145,8 +145,7 @@ def _around(values: _Values, prior: Floats) -> Floats:
     shares, offsets = np.empty(values.counts.shape), OFFSETS[::STEP]
     mass = _normal_masses(WIDTHS, STEP)
     for labels in _blocks(values, len(offsets)):
-        share = np.clip(prior.T[labels], 1e-4, 1 - 1e-4)
-        odds = np.log(share / (1 - share))  # `[class, cell]`
+        odds = _log_odds(prior.T[labels])  # `[class, cell]`
         grid = _share(odds[..., None] + offsets)
         likely = _likelihood(values, labels, grid).relative()
         evidence = np.maximum(likely @ mass.T, LEAST_LIKELY)  # `[class, cell, width]`
@@ -223,6 +222,13 @@ def _completed(shares: Floats) -> Floats:
         shares[:, 0] = 1 - shares[:, 1]
     total: Floats = shares.sum(axis=1, keepdims=True)
     return shares / total
+
+
+def _log_odds(shares: Floats) -> Floats:
+    """The log-odds of shares in all rows; none is infinite."""
+    share = np.clip(shares, LEAST_SHARE, 1 - LEAST_SHARE)
+    odds: Floats = np.log(share / (1 - share))
+    return odds
 
 
 def _share(odds: Floats) -> Floats:

@@ -41,6 +41,15 @@ GRID = 1024  # most cells of a group; a larger group needs fewer lookups but lon
 COMBINED = 256  # most combinations of leaves whose votes are in one list
 MAX_WORDS = 40_000  # over all cells: 800 KB of SQL; more take longer to read than to use
 
+# What a row takes, in nanoseconds on one core with DuckDB 2.0. All were measured by hand;
+# docs/speed-targets.md shows what they choose.
+SPLIT = 2.0  # a WHEN of a CASE
+HALVING = 3  # a comparison in a search for the bin of a number
+CATEGORY = 1.0  # a comparison with a category
+GROUP = 5  # looking up what a group leaves
+WORD = 1.0  # the AND of a word
+VOTES = 7.0  # looking up the votes for a class in a list
+
 _DIALECT = DuckDBCodes()
 
 Group = tuple[int, ...]  # attributes that are looked up together
@@ -188,16 +197,17 @@ def modulus(parts: tuple[tuple[int, bool], ...]) -> int:
 def bit_sets_pay(forest: ForestContent, emitted: int) -> bool:
     """Whether bit sets are faster than a CASE per tree, for `emitted` votes per tree.
 
-    A cost is the time for one row, in nanoseconds on one core with DuckDB 2.0. It depends on the
-    model alone, not on the rows.
+    A cost is the time for one row. It depends on the model alone, not on the rows.
     """
     lookups = Lookups.of(forest)
     used = [forest.domain.attributes[a] for group in lookups.groups for a in group]
     splits = sum(int((tree.kind != LEAF).sum()) for tree in forest.trees)
-    of_cases = 2.0 * splits * (1 if emitted == 1 else 1 + emitted)
-    of_codes = sum(3 * log2(a.cells) if a.kind == "numeric" else 1.0 * a.cells for a in used)
-    of_words = len(lookups.groups) * (5 + 1.0 * lookups.words)
-    of_votes = 7.0 * emitted * (len(lookups.bundles) + len(lookups.by_key))
+    of_cases = SPLIT * splits * (1 if emitted == 1 else 1 + emitted)
+    of_codes = sum(
+        HALVING * log2(a.cells) if a.kind == "numeric" else CATEGORY * a.cells for a in used
+    )
+    of_words = len(lookups.groups) * (GROUP + WORD * lookups.words)
+    of_votes = VOTES * emitted * (len(lookups.bundles) + len(lookups.by_key))
     small = lookups.words * sum(a.cells for a in used) <= MAX_WORDS
     return small and of_codes + of_words + of_votes < of_cases
 

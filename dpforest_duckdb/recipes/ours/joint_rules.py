@@ -29,6 +29,7 @@ from dpforest_duckdb.request import Request
 from dpforest_duckdb.splits.table_codes import TableCodes
 
 COARSEST = 2  # bins: the least of joint tables
+MUCH_MORE = 1.5  # times what a chosen few say: then all replace them (docs/trials.md)
 
 
 def releases_all_tables(request: Request) -> bool:
@@ -169,7 +170,7 @@ def _all_say_more(request: Request) -> bool:
     attributes, k = request.domain.recut(COARSEST).attributes, request.rows_per_unit
     joint = TableCodes(attributes).deviations(request.epsilon, k)
     said = len(attributes) / float(np.mean(np.square(joint)))
-    return said >= 1.5 * tables_wanted(request) / _noise_of_few(request) ** 2
+    return said >= MUCH_MORE * tables_wanted(request) / _noise_of_few(request) ** 2
 
 
 def _noise_of_few(request: Request) -> float:

@@ -29,6 +29,11 @@ from dpforest_duckdb.splits.utilities import GINI
 
 MEDIAN_TURNS = 5  # of private medians: 32 bins, the most of an attribute
 
+# The tree gets a part of the budget of tree and sums: a seventh for each leaf that the rows fill,
+# within limits in percent (docs/auto.md).
+LEAVES_FOR_ALL = 7
+LEAST_PERCENT, MOST_PERCENT = 25, 60
+
 
 def _budgets(request: Request) -> tuple[tuple[PlannedQuery, ...], int, int, int]:
     """Private medians, if they pay; the budgets of the mixture's choice, of the tree and of the
@@ -56,9 +61,10 @@ def medians_pay(request: Request) -> bool:
 def _tree_percent(request: Request) -> int:
     """The tree's percentage of the budget of tree and sums: the more leaves rows allow, the more.
 
-    It is at least 25, as the recipe may be chosen by name for fewer rows than `auto` requires.
+    It has a least, as the recipe may be chosen by name for fewer rows than `auto` requires.
     """
-    return int(min(max(100 * auto_rules.leaves(request) / 7, 25), 60))
+    percent = 100 * auto_rules.leaves(request) / LEAVES_FOR_ALL
+    return int(min(max(percent, LEAST_PERCENT), MOST_PERCENT))
 
 
 def plan(request: Request) -> Plan:
