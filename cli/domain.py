@@ -9,7 +9,7 @@ import typer
 from dpforest_duckdb.cli import opening, options
 from dpforest_duckdb.cli.output import emit, say, tell
 from dpforest_duckdb.domain.names import fold, hint, listed, spellings
-from dpforest_duckdb.errors import DpforestError, one_line
+from dpforest_duckdb.errors import DpforestError, number_of, one_line
 
 if TYPE_CHECKING:
     from dpforest_duckdb.domain.types import ColumnType
@@ -89,8 +89,8 @@ def _check(rows: FoundRows, file: str, target: str | None, as_json: bool) -> Non
         tell(f"Note: {note}")
     if found.unused:
         tell(f"Columns not used: {listed(found.unused)}.")
-    number = found.attributes
-    tell(f"The domain fits the columns: {number} attribute{'s'[: number != 1]} and the target.")
+    attributes = number_of(found.attributes, "attribute")
+    tell(f"The domain fits the columns: {attributes} and the target.")
     tell("No row was read, so values were not compared: check how the categories are spelled.")
 
 

@@ -41,6 +41,15 @@ def one_line(text: object) -> str:
     return "".join(c if c.isprintable() else "?" for c in str(text))
 
 
+def number_of(things: int, noun: str) -> str:
+    """A number of things, for people.
+
+    >>> number_of(1, "row"), number_of(2, "row")
+    ('1 row', '2 rows')
+    """
+    return f"{things} {noun}{'s'[: things != 1]}"
+
+
 @contextmanager
 def naming(parameters: Mapping[str, str]) -> Iterator[None]:
     """In the `with` block, messages have these parameters for options, by the options' names."""

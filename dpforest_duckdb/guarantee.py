@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dpforest_duckdb.errors import number_of
+
 EACH_ROW = "row"  # a privacy unit that is no column: each row is one
 
 
@@ -31,6 +33,6 @@ class Guarantee:
     def __str__(self) -> str:
         if not self.private:
             return "NOT PRIVATE: " + " ".join(self.reasons)
-        rows = "1 row" if self.rows_per_unit == 1 else f"{self.rows_per_unit} rows"
+        rows = number_of(self.rows_per_unit, "row")
         unit = "row" if self.unit == EACH_ROW else f'"{self.unit}" (at most {rows} used)'
         return f"ε = {self.epsilon}, δ = {self.delta}, per {unit}, {self.neighbours} neighbours"

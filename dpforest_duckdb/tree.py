@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers, Mask
+from dpforest_duckdb.errors import number_of
 
 NodeKind = Literal[0, 1, 2, 3]
 LEAF: NodeKind = 0
@@ -66,7 +67,7 @@ class Tree:
     vote_noise: Floats | None = None
 
     def __repr__(self) -> str:
-        return f"<Tree: {self.nodes} node{'s'[: self.nodes != 1]}>"
+        return f"<Tree: {number_of(self.nodes, 'node')}>"
 
     @property
     def nodes(self) -> int:

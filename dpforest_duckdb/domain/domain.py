@@ -19,7 +19,7 @@ from dpforest_duckdb.domain.bin_edges import Scale
 from dpforest_duckdb.domain.names import fold, hint, spellings
 from dpforest_duckdb.domain.type_limits import refuse_inexact
 from dpforest_duckdb.domain.types import UNKNOWN, VARCHAR, ColumnType, enumeration
-from dpforest_duckdb.errors import DpforestError, Refusals, UsageError
+from dpforest_duckdb.errors import DpforestError, Refusals, UsageError, number_of
 from dpforest_duckdb.guarantee import EACH_ROW
 
 ATTRIBUTES: ArgumentKind = (
@@ -78,11 +78,11 @@ class Domain:
             )
 
     def __repr__(self) -> str:
-        number = len(self.attributes)
+        attributes = number_of(len(self.attributes), "attribute")
         names = shortened([attribute.name for attribute in self.attributes])
         unit = f", privacy unit {self.privacy_unit}" if self.privacy_unit else ""
         return (
-            f"<Domain: {number} attribute{'s'[: number != 1]} ({names}), predicts {self.target} "
+            f"<Domain: {attributes} ({names}), predicts {self.target} "
             f"({shortened(self.classes)}){unit}>"
         )
 

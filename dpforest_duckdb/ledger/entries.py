@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal
 
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.table import TableInfo, quoted_name
+from dpforest_duckdb.errors import number_of
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
 from dpforest_duckdb.privacy.unit import PrivacyUnit, protects
 
@@ -186,7 +187,7 @@ class Budget:
     entries: tuple[Debit, ...]
 
     def __repr__(self) -> str:
-        runs = f"{len(self.entries)} run{'s'[: len(self.entries) != 1]}"
+        runs = number_of(len(self.entries), "run")
         cap, left = "no cap", self.left_epsilon
         if self.cap and left is not None:
             cap = f"{show(left)} left of a cap of {show(self.cap.epsilon)} for {self.cap.unit}"

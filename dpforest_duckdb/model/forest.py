@@ -17,7 +17,7 @@ from dpforest_duckdb.engine.spark.scores import predicted as predicted_in_spark
 from dpforest_duckdb.engine.spark.steps import Frame as SparkFrame
 from dpforest_duckdb.engine.spark.steps import Session, is_session
 from dpforest_duckdb.engine.tables.engine import checked_connection
-from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.errors import DpforestError, number_of
 from dpforest_duckdb.model.files import write_file
 from dpforest_duckdb.model.json_format import MAX_BYTES, from_json, to_json
 from dpforest_duckdb.model.plot import plot_effects, plot_importances, plot_tree
@@ -148,7 +148,7 @@ class Forest(ForestContent):
         return hash(self.to_json())
 
     def __repr__(self) -> str:
-        trees = f"{len(self.trees)} tree{'s' if len(self.trees) != 1 else ''}"
+        trees = number_of(len(self.trees), "tree")
         return f"<Forest {self.name!r}: {self.system}, {trees}, {self.guarantee}>"
 
     def _repr_html_(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from numbers import Integral
 
 from dpforest_duckdb.domain.names import fold, hint, spellings
-from dpforest_duckdb.errors import DpforestError, UsageError
+from dpforest_duckdb.errors import DpforestError, UsageError, number_of
 from dpforest_duckdb.guarantee import EACH_ROW
 
 MAX_ROWS = 1_000_000  # of a unit: the noise of a count grows with them
@@ -35,7 +35,7 @@ class PrivacyUnit:
         if self == ROW:
             return "each row"
         name = "row" if self.is_row else f'"{self.column}"'
-        return f"each {name} (at most {self.rows} row{'s' if self.rows > 1 else ''} used)"
+        return f"each {name} (at most {number_of(self.rows, 'row')} used)"
 
 
 ROW = PrivacyUnit(EACH_ROW)

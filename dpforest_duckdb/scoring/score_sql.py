@@ -21,7 +21,7 @@ import numpy as np
 
 from dpforest_duckdb.domain.names import listed
 from dpforest_duckdb.domain.types import ColumnType
-from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.errors import DpforestError, number_of
 from dpforest_duckdb.scoring.case_layers import case_layers
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.dialects import Dialect
@@ -153,7 +153,7 @@ def _of_trees(dialect: Dialect, forest: ForestContent, votes: Sequence[Sql], wid
 
 def _described(forest: ForestContent) -> str:
     """The recipe and the size of a forest, for the comment on top of the SQL."""
-    trees = f"{len(forest.trees)} tree{'s' if len(forest.trees) > 1 else ''}"
+    trees = number_of(len(forest.trees), "tree")
     return f"{forest.system}, {trees}, {forest.nodes} nodes, {forest.depth} deep"
 
 
