@@ -263,9 +263,8 @@ def _split_of_dpdf(noise: ExactNoise, bits: SecureBits) -> Case:
         size = abs(noise.laplace(histogram, share, 1))
         rate = share / NANO / (2 * published_sensitivity(size))
         gap = (worth[side].max() - worth[side])[None, :] * rate[:, None]
-        parts = np.rint(np.minimum(gap, 2.0**30) * 2**20).astype(np.int64)
-        allowed = np.ones(parts.shape, dtype=np.bool_)
-        return int((EXPONENTIAL.draw(Exponents(parts, 2**20), allowed, bits) == 0).sum())
+        allowed = np.ones(gap.shape, dtype=np.bool_)
+        return int((EXPONENTIAL.draw(Exponents.rounded(gap), allowed, bits) == 0).sum())
 
     name = "root of DPDF, n by (26) (as published)"
     return Case(name, None, event, private=False, claim=budget)

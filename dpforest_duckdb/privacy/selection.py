@@ -1,8 +1,8 @@
 """Drawing one candidate for every node at once: permute-and-flip and the exponential mechanism.
 
 There are two layers. `exponents` turns private utilities into exponents x ≥ 0, calibrated to ε. A
-`Mechanism` turns exponents into a choice, with coins of exactly e^−x. A published calibration can
-pass its own `Exponents`.
+`Mechanism` turns exponents into a choice, with coins of exactly e^−x. A published calibration
+passes its own exponents, `rounded`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpforest_duckdb.arrays import Integers, Mask
+from dpforest_duckdb.arrays import Floats, Integers, Mask
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.bits import Bits
 from dpforest_duckdb.privacy.sampler import LIMIT, MAX_DENOMINATOR, bernoulli_exp, uniform_below
@@ -35,6 +35,12 @@ class Exponents:
     numerator: Integers
     denominator: int
     whole: Integers | None = None
+
+    @classmethod
+    def rounded(cls, exponents: Floats) -> Exponents:
+        """Exponents as a paper computes them, rounded to 2^-20, and 2^30 at most."""
+        parts = np.rint(np.minimum(exponents, 2.0**30) * 2**20).astype(np.int64)
+        return cls(parts, 2**20)
 
     def coins(self, index: tuple[NDArray[np.intp], ...], bits: Bits) -> Mask:
         """A coin of e^−exponent for each (node, candidate); e^−(w+f) is two coins, both heads."""

@@ -52,17 +52,16 @@ def _smooth_label(
 
     Fletcher & Islam 2017: utility 1 for the most frequent class, or for all that are equally
     frequent, and 0 for the others; sensitivity S* = e^(-jε), where j is the lead of the most
-    frequent class; exponent ε / (2 S*), rounded to 2^-20. So if a leaf has no rows, all classes are
+    frequent class; exponent ε / (2 S*). So if a leaf has no rows, all classes are
     equally likely. With k rows per privacy unit ε is divided by k (1 in the paper).
     """
     every = np.ones(counts.shape, dtype=np.bool_)
     ordered = np.sort(counts, axis=1)
     lead = ordered[:, -1] - ordered[:, -2]
     rate = float(1 / noise_scale(epsilon, k))
-    exponent = np.minimum(rate / 2 * np.exp(np.minimum(lead * rate, 40.0)), 2.0**30)
-    loser = counts < ordered[:, -1:]
-    parts = np.where(loser, np.rint(exponent * 2**20)[:, None], 0).astype(np.int64)
-    return _one_hot(EXPONENTIAL.draw(Exponents(parts, 2**20), every, bits), counts.shape[1])
+    of_losers = rate / 2 * np.exp(np.minimum(lead * rate, 40.0))
+    exponent = Exponents.rounded(np.where(counts < ordered[:, -1:], of_losers[:, None], 0))
+    return _one_hot(EXPONENTIAL.draw(exponent, every, bits), counts.shape[1])
 
 
 def _one_hot(label: Integers, classes: int) -> Integers:

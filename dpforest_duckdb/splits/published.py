@@ -34,7 +34,7 @@ def by_published(
     """The exponential mechanism as a paper calibrates it: P(a) ∝ exp(ε·u(a) / (k·factor·Δ)).
 
     `utility` is in floating point and `sensitivity` of the noisy counts of a node: no proof here.
-    k is the rows per privacy unit (1 in the papers). Exponents are rounded to 2^-20.
+    k is the rows per privacy unit (1 in the papers).
     """
 
     def choose(choice: Choice) -> Drawn:
@@ -43,8 +43,7 @@ def by_published(
         gap = np.where(choice.allowed, best - worth, 0.0)
         scale = float(noise_scale(choice.epsilon, choice.rows_per_unit))
         rate = 1 / scale / (factor * sensitivity(choice.noisy))
-        parts = np.rint(np.minimum(gap * rate.reshape(-1, 1), 2.0**30) * 2**20).astype(np.int64)
-        exponent = Exponents(parts, 2**20)
+        exponent = Exponents.rounded(gap * rate.reshape(-1, 1))
         return Drawn(EXPONENTIAL.draw(exponent, choice.allowed, choice.bits))
 
     return choose
