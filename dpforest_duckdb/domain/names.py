@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
 _PART = re.compile(r'(?:("(?:[^"]|"")*")|([^.]*))\.')
@@ -56,6 +56,13 @@ def split_name(name: str) -> list[str]:
 def spellings(names: Iterable[str]) -> dict[str, str]:
     """Each name by its `fold`."""
     return {fold(name): name for name in names}
+
+
+def free_name(wanted: str, taken: Mapping[str, str]) -> str:
+    """The name, with underscores until it is none of those in `spellings`."""
+    while fold(wanted) in taken:
+        wanted += "_"
+    return wanted
 
 
 def listed(names: Sequence[str], most: int = 20) -> str:

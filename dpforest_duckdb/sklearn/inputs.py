@@ -20,7 +20,7 @@ from sklearn.utils.validation import (  # type: ignore[import-untyped]
     validate_data,
 )
 
-from dpforest_duckdb.domain.names import fold
+from dpforest_duckdb.domain.names import fold, free_name, spellings
 from dpforest_duckdb.engine.columns.written_values import is_whole, written_number
 from dpforest_duckdb.engine.sources.frame_columns import column_names, without_batch
 from dpforest_duckdb.engine.sources.frames import is_frame
@@ -84,10 +84,7 @@ class Columns:
 
     def free_name(self, wanted: str) -> str:
         """A name for a column that no other has; columns ignore case."""
-        taken = {fold(name) for name in self.names}
-        while fold(wanted) in taken:
-            wanted += "_"
-        return wanted
+        return free_name(wanted, spellings(self.names))
 
 
 def _appended(frame: Any, name: str, y: Labels) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from dpforest_duckdb.domain import Attribute
-from dpforest_duckdb.domain.names import fold, spellings
+from dpforest_duckdb.domain.names import fold, free_name, spellings
 from dpforest_duckdb.domain.types import ColumnType
 from dpforest_duckdb.engine.columns.casts import cast
 from dpforest_duckdb.engine.columns.read_types import TypesFrom, categories_of, declared_type
@@ -38,7 +38,7 @@ def read_beside(
         if column not in added:
             held = texts.get(column, column)
             stored = rows.columns[held]
-            name = added[column] = _free(f"dpforest_read_{len(added)}", found)
+            name = added[column] = free_name(f"dpforest_read_{len(added)}", found)
             types[name] = declared_type(attribute, stored)
             categories = _compared(attribute, stored) if by_values else None
             casts.append(cast(held, stored, types[name], name, categories))
@@ -58,9 +58,3 @@ def _compared(attribute: Attribute, stored: ColumnType) -> tuple[str, ...] | Non
     """
     plain = stored.family == "integer" or stored.name == "DOUBLE"
     return None if plain and attribute.kind == "numeric" else categories_of(attribute)
-
-
-def _free(name: str, taken: dict[str, str]) -> str:
-    while fold(name) in taken:
-        name += "_"
-    return name

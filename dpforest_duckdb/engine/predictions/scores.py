@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import duckdb
 import numpy as np
 
-from dpforest_duckdb.domain.names import fold
+from dpforest_duckdb.domain.names import fold, free_name, spellings
 from dpforest_duckdb.domain.types import column_types
 from dpforest_duckdb.engine.columns.read_types import TypesFrom
 from dpforest_duckdb.engine.predictions.read_beside import read_beside
@@ -83,7 +82,8 @@ def _with_texts_beside(
     with frame.reading() as (memory, view, _):
         sql = render("read", made=None, parts=[Part([Sql("*")], view)])
         found = memory.arrays(sql, step="read")
-    texts = _free_names(list(found), [str(name) for name in kinds_of(rows)])
+    taken = spellings(str(name) for name in kinds_of(rows))
+    texts = {name: free_name(f"dpforest_text_{n}", taken) for n, name in enumerate(found)}
     held = {texts[name]: _with_none(column) for name, column in found.items()}
     return {**rows, **held} if isinstance(rows, dict) else rows.assign(**held), texts
 
@@ -93,17 +93,6 @@ def _with_none(column: Any) -> Any:
     filled = np.ma.getdata(column).astype(object)
     filled[np.ma.getmaskarray(column)] = None
     return filled
-
-
-def _free_names(names: Sequence[str], taken: Sequence[str]) -> dict[str, str]:
-    """A name for the texts of each column, which no column has."""
-    used, found = {fold(name) for name in taken}, {}
-    for number, name in enumerate(names):
-        free = f"dpforest_text_{number}"
-        while free in used:
-            free += "_"
-        found[name] = free
-    return found
 
 
 def _found_by_name(con: duckdb.DuckDBPyConnection, frame: AnyFrame) -> duckdb.DuckDBPyRelation:

@@ -12,7 +12,7 @@ from typing import Any
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Attribute
-from dpforest_duckdb.domain.names import fold
+from dpforest_duckdb.domain.names import free_name, spellings
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Coding, Outcomes
 from dpforest_duckdb.engine.spark.outcomes import SparkOutcomes
@@ -77,9 +77,7 @@ class SparkSnapshot:
         if self._source is None:
             ident, frame = self._steps.dialect.ident, self._steps.call(self._opened)
             view = self._views.view(frame)
-            row_hash = "dpforest_row"
-            while row_hash in {fold(name) for name in self._table.columns}:
-                row_hash += "_"
+            row_hash = free_name("dpforest_row", spellings(self._table.columns))
             hashed = [f.name for f in self._steps.call(lambda: frame.schema.fields) if hashable(f)]
             sql = render(
                 "spark/read",
