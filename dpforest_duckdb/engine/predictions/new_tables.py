@@ -5,7 +5,7 @@ from __future__ import annotations
 from dpforest_duckdb.domain.names import fold, split_name
 from dpforest_duckdb.engine.sources.files import CSV, PARQUET
 from dpforest_duckdb.engine.sources.query_reads import is_read
-from dpforest_duckdb.engine.tables.engine import DuckDBEngine, spellings_of
+from dpforest_duckdb.engine.tables.engine import LISTED, DuckDBEngine, Listed
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.ledger.note import has_note
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
@@ -23,24 +23,20 @@ def refuse_taken(engine: DuckDBEngine, table: str, into: str, *, replace: bool) 
         raise UsageError(_of_file(into) or "--into must be a table name or schema.table.")
     present = engine.run("SELECT system.main.current_schema()")[0][0]
     schema = path[0] if path else present
-    known = engine.run(
-        "SELECT schema_name, table_name, 'table', comment FROM system.main.duckdb_tables() "
-        "WHERE database_name = system.main.current_database() UNION ALL "
-        "SELECT schema_name, view_name, 'view', NULL FROM system.main.duckdb_views() "
-        "WHERE database_name = system.main.current_database()"
-    )
-    found = [row for row in known if (fold(row[0]), fold(row[1])) == (fold(schema), fold(name))]
+    wanted = [engine.catalog, fold(schema), fold(name)]
+    known = [Listed(*row) for row in engine.run(LISTED)]
+    found = [old for old in known if [old.catalog, fold(old.schema), fold(old.name)] == wanted]
     if fold(schema) == "dpforest":
         raise DpforestError('The schema "dpforest" is for models: choose another --into.')
     if not found:
         _refuse_no_schema(engine, schema, into)
         return
-    found_schema, found_name, kind, comment = found[0]
+    old = found[0]
     if not replace:
         raise DpforestError(
-            f'There is a {kind} "{into}" already: choose another --into or pass --replace.'
+            f'There is a {old.kind} "{into}" already: choose another --into or pass --replace.'
         )
-    if kind == "view":
+    if old.kind == "view":
         raise DpforestError(
             f'"{into}" is a view, and --replace replaces tables only: choose another --into.'
         )
@@ -49,11 +45,9 @@ def refuse_taken(engine: DuckDBEngine, table: str, into: str, *, replace: bool) 
         scored = [fold(schema) if fold(schema) in (fold(present), "main") else "", *scored]
     query = f"SELECT * FROM {engine.dialect.ident(*split_name(table))}"
     rows = engine.call(lambda: engine.connection.sql(query))
-    if scored in spellings_of(engine.catalog, found_schema, found_name) or is_read(
-        engine, rows, (engine.catalog, found_schema, found_name)
-    ):
+    if scored in old.spellings or is_read(engine, rows, old.key):
         raise DpforestError(f'"{into}" may be the table that is scored: choose another --into.')
-    if has_note(comment or ""):
+    if has_note(old.comment or ""):
         raise DpforestError(f'Table "{into}" has a privacy budget: choose another --into.')
 
 

@@ -31,6 +31,36 @@ COLUMNS = (
     "WHERE database_name = ? AND schema_name = ? AND table_name = ?"
 )
 
+LISTED = (
+    "SELECT database_name, schema_name, table_name, temporary, comment, 'table' "
+    "FROM system.main.duckdb_tables() UNION ALL "
+    "SELECT database_name, schema_name, view_name, temporary, NULL, 'view' "
+    "FROM system.main.duckdb_views() WHERE NOT internal"
+)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A table or a view, by LISTED."""
+
+    catalog: str
+    schema: str
+    name: str
+    temporary: bool
+    comment: str | None
+    kind: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.catalog, self.schema, self.name
+
+    @property
+    def spellings(self) -> list[list[str]]:
+        """The spellings of its name, in lower case; `catalog.name` means the main schema."""
+        full = [fold(name) for name in self.key]
+        short = [[full[0], full[2]]] if full[1] == "main" else []
+        return [full, full[1:], full[2:], *short]
+
 
 @dataclass(frozen=True)
 class _Database:
@@ -75,38 +105,35 @@ class DuckDBEngine(Statements):
         parts = split_name(name)
         found = self.run(
             "SELECT system.main.current_database(), system.main.current_schema(), "
-            "system.main.current_setting('search_path'), NULL, NULL, 'session' UNION ALL "
-            "SELECT database_name, schema_name, table_name, temporary, comment, 'table' "
-            "FROM system.main.duckdb_tables() UNION ALL "
-            "SELECT database_name, schema_name, view_name, temporary, NULL, 'view' "
-            "FROM system.main.duckdb_views() WHERE NOT internal"
+            f"system.main.current_setting('search_path'), NULL, NULL, 'session' UNION ALL {LISTED}"
         )
-        rows = [row for row in found if row[5] != "session"]
         ((home, path, search, *_),) = (row for row in found if row[5] == "session")
+        known = [Listed(*row) for row in found if row[5] != "session"]
         wanted = [fold(part) for part in parts]
-        matches = [row for row in rows if wanted in spellings_of(row[0], row[1], row[2])]
+        matches = [each for each in known if wanted in each.spellings]
         if len(parts) == 1 and "," not in search:  # else a query may mean one of any schema
-            matches = [r for r in matches if r[3] or (r[0] == home and r[1] in (path, "main"))]
-        if any(row[3] for row in matches) and len(matches) > 1:
+            places = [(home, path), (home, "main")]
+            matches = [m for m in matches if m.temporary or (m.catalog, m.schema) in places]
+        if any(each.temporary for each in matches) and len(matches) > 1:
             raise DpforestError(
                 f'"{name}" is hidden by a temporary table or view of the same name: drop that one.'
             )
         if not matches:
-            raise self._missing(name, [row[:3] for row in rows], option)
+            raise self._missing(name, [each.key for each in known], option)
         if len(matches) > 1:
             raise DpforestError(f'"{name}" names several tables: write schema.table.')
-        catalog, schema, table, temporary, comment, kind = matches[0]
-        if kind == "view":
+        (match,) = matches
+        if match.kind == "view":
             raise DpforestError(
                 f'"{name}" is a view, and views have no budget: name the table that it reads, '
                 "or in Python pass the DataFrame or the query itself, with the name of a dataset."
             )
-        if fold(schema) == "dpforest":
+        if fold(match.schema) == "dpforest":
             raise DpforestError(f'"{name}" is in the schema of the models: name a table of yours.')
-        if temporary:
+        if match.temporary:
             raise DpforestError(f'"{name}" is a temporary table: store it as a table first.')
-        self._refuse_foreign(name, catalog)
-        return self._info(catalog, schema, table, comment)
+        self._refuse_foreign(name, match.catalog)
+        return self._info(*match.key, match.comment)
 
     def _refuse_foreign(self, name: str, catalog: str) -> None:
         """Refuse a table of PostgreSQL, MySQL or DuckLake, where a budget cannot be anchored."""
@@ -356,13 +383,6 @@ def _table_info(
     types = {column: column_type(sql_type) for _, column, sql_type, _ in columns}
     computed = frozenset(column for _, column, _, generated in columns if generated)
     return TableInfo(*key, types, comment or "", computed)
-
-
-def spellings_of(catalog: str, schema: str, table: str) -> list[list[str]]:
-    """The spellings of a table's name, in lower case; `catalog.table` means its main schema."""
-    full = [fold(name) for name in (catalog, schema, table)]
-    short = [[full[0], full[2]]] if full[1] == "main" else []
-    return [full, full[1:], full[2:], *short]
 
 
 def checked_connection(con: object) -> duckdb.DuckDBPyConnection:
