@@ -170,9 +170,6 @@ class SparkFiles(SparkEngine):
     def seen(self, info: TableInfo) -> None:
         """None: the rows are in no table."""
 
-    def note(self, info: TableInfo) -> str:
-        return ""
-
     def tables(self, catalog: str) -> list[TableInfo]:
         return []
 
