@@ -33,8 +33,8 @@ from plots import Chart, sheet
 from shared import markdown_table, say, write_page
 
 PHASES = (
-    "encode", "rows_to_count", "count_classes", "count_leaves", "route", "sum_gradients",
-    "add_votes", "noise", "select", "housekeeping", "other Python", "fetch", "fit", "score",
+    "encode", "pairs", "count_classes", "count_leaves", "route", "sum_gradients", "add_votes",
+    "noise", "select", "housekeeping", "other Python", "fetch", "fit", "score",
 )  # fmt: skip
 PARTS = ("train", "grow", "score", "default")
 SIZES = (100_000, 1_000_000, 5_000_000, 10_000_000)  # of training beside peers

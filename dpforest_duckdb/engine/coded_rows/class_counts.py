@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise, starmap
 
@@ -19,7 +19,7 @@ from dpforest_duckdb.engine.shared.grids import dense
 from dpforest_duckdb.engine.shared.packing import MAX_COUNTED, Block, Place
 from dpforest_duckdb.engine.shared.siblings import Siblings
 from dpforest_duckdb.scoring.codes import unsigned
-from dpforest_duckdb.sql import Sql, comment, render
+from dpforest_duckdb.sql import Column, Sql, comment, render
 
 FEW_ROWS = 2**14  # up to about so many are counted by one GROUP BY for all attributes
 RootCounts = dict[tuple[int, int], list[Integers]]  # by first node and number of nodes
@@ -27,20 +27,21 @@ RootCounts = dict[tuple[int, int], list[Integers]]  # by first node and number o
 
 @dataclass(frozen=True)
 class NodeClass:
-    """A node_class column, and the coded rows that have it."""
+    """A node_class column, the coded rows that have it, and a name for those that are counted."""
 
     column: Sql
     codes: Sql
+    rows: Sql | None = None
 
 
 @dataclass(frozen=True)
 class Counted:
-    """What is counted: the `wanted` nodes in some node_class columns, or, if none are named, those
-    from the `first` one. If it is `copied`, GROUP BYs read a copy of the rows that are counted.
+    """What a statement counts: the `wanted` nodes in some node_class columns, or, if none are
+    named, those from the `first` one. If it is `materialized`, it finds their rows once.
     """
 
     node_classes: Sequence[NodeClass]
-    copied: bool
+    materialized: bool
     wanted: Sequence[int] = ()
     first: int = 0
 
@@ -64,28 +65,10 @@ class OneByOne:
         return max(1, stored.groups_at_once // columns)
 
     @contextmanager
-    def ready(self, stored: StoredRows, counted: Counted) -> Iterator[Counted]:
-        """What is counted, after its rows were copied, if they are to be."""
-        if not counted.copied:
-            yield counted
-            return
-        with ExitStack() as copies:
-            tables = [
-                copies.enter_context(
-                    stored.copy(
-                        "rows_to_count",
-                        number,
-                        words=stored.layout.words,
-                        node_class=node_class,
-                        node_class_type=stored.node_class_type,
-                        wanted=wanted_node_classes(stored, counted),
-                        first=counted.first * stored.classes,
-                    )
-                )
-                for number, node_class in enumerate(counted.node_classes)
-            ]
-            name = stored.ident("node_class")
-            yield Counted([NodeClass(name, table) for table in tables], copied=False)
+    def with_bins(self, stored: StoredRows, bins: Column) -> Iterator[NodeClass]:
+        """The rows with a computed node_class, in a copy, because each GROUP BY reads it."""
+        with stored.copy("pairs", words=stored.layout.words, node_class=bins) as copy:
+            yield NodeClass(bins.name, copy)
 
     def code(self, layout: Layout, place: Place) -> Sql:
         return layout.code(place)
@@ -106,8 +89,8 @@ class Together:
         return blocks
 
     @contextmanager
-    def ready(self, stored: StoredRows, counted: Counted) -> Iterator[Counted]:
-        yield counted  # the only GROUP BY reads the rows once
+    def with_bins(self, stored: StoredRows, bins: Column) -> Iterator[NodeClass]:
+        yield NodeClass(bins.value, stored.codes)  # the only GROUP BY reads it once
 
     def code(self, layout: Layout, place: Place) -> Sql:
         return layout.bits_at(place)
@@ -121,16 +104,6 @@ class Together:
 
 
 Counting = OneByOne | Together
-
-
-def wanted_node_classes(stored: StoredRows, counted: Counted) -> Sql | None:
-    """The node_classes of the wanted nodes, as rows; None if none are named."""
-    if not counted.wanted:
-        return None
-    labels = range(stored.classes)
-    return stored.statements.dialect.column(
-        node * stored.classes + label for node in counted.wanted for label in labels
-    )
 
 
 def counting(likely_rows: int) -> Counting:
@@ -198,9 +171,8 @@ class ClassCounts:
         label = f"{stored.node_classes[0]} % {stored.classes}"
         narrow = unsigned((max(bins) + 1) * stored.classes)
         node_class = Sql(f"CAST(({number}) * {stored.classes} + {label} AS {narrow})")
-        return self._grids(
-            0, max(bins) + 1, Counted([NodeClass(node_class, stored.codes)], copied=True)
-        )
+        with self._counting.with_bins(stored, Column(node_class, stored.ident("bin"))) as of_bins:
+            return self._grids(0, max(bins) + 1, Counted([of_bins], materialized=False))
 
     def _of_nodes(self, first: int, nodes: int) -> list[Integers]:
         """The counts of nodes, without those of children that follow by subtraction."""
@@ -221,11 +193,11 @@ class ClassCounts:
         counts = [np.zeros((nodes, size, stored.classes), np.int64) for size in stored.domain.cells]
         for start in range(0, len(columns), MAX_COUNTED):
             node_classes = [
-                NodeClass(column, stored.counted_codes(column))
-                for column in columns[start : start + MAX_COUNTED]
+                NodeClass(column, stored.counted_codes(column), stored.ident(f"rows{copy}"))
+                for copy, column in enumerate(columns[start : start + MAX_COUNTED])
             ]
-            copied = bool(wanted) or stored.tests_splits
-            some = Counted(node_classes, copied, wanted, lowest if below else 0)
+            materialized = bool(wanted) or stored.tests_splits
+            some = Counted(node_classes, materialized, wanted, lowest if below else 0)
             for whole, part in zip(counts, self._grids(first, nodes, some), strict=True):
                 whole += part
         for whole in counts:
@@ -240,21 +212,18 @@ class ClassCounts:
         ]
         at_once = self._counting.at_once(self._stored, len(parts), len(counted.node_classes))
         counts: list[Integers] = []
-        with self._counting.ready(self._stored, counted) as ready:
-            for start in range(0, len(parts), at_once):
-                some = parts[start : start + at_once]
-                found = self._groups(ready, some)
-                order = np.argsort(found["block"], kind="stable")
-                ends = np.searchsorted(found["block"][order], range(len(some) + 1))
-                code, node_class, rows = (
-                    np.asarray(found[of], dtype=np.int64)[order]
-                    for of in ("value", "node_class", "rows")
-                )
-                node_class -= first * classes
-                for block, mine in zip(some, starmap(slice, pairwise(ends)), strict=True):
-                    counts += block.marginals(
-                        code[mine], node_class[mine], rows[mine], nodes, classes
-                    )
+        for start in range(0, len(parts), at_once):
+            some = parts[start : start + at_once]
+            found = self._groups(counted, some)
+            order = np.argsort(found["block"], kind="stable")
+            ends = np.searchsorted(found["block"][order], range(len(some) + 1))
+            code, node_class, rows = (
+                np.asarray(found[of], dtype=np.int64)[order]
+                for of in ("value", "node_class", "rows")
+            )
+            node_class -= first * classes
+            for block, mine in zip(some, starmap(slice, pairwise(ends)), strict=True):
+                counts += block.marginals(code[mine], node_class[mine], rows[mine], nodes, classes)
         return counts
 
     def _groups(self, counted: Counted, parts: Sequence[Block]) -> Mapping[str, Integers]:
@@ -268,8 +237,10 @@ class ClassCounts:
                 for i, block in enumerate(parts)
             ],
             values=most,
+            materialized=counted.materialized,
             node_classes=counted.node_classes,
-            wanted=wanted_node_classes(stored, counted),
+            node_class_type=stored.node_class_type,
+            wanted=counted.wanted and self._node_classes_of(counted.wanted),
             first=counted.first * stored.classes,
         )
         found = stored.arrays(sql, step=self._counting.template)
@@ -279,3 +250,9 @@ class ClassCounts:
         """The names of the attributes whose codes a block holds, for people who read the SQL."""
         attributes = self._stored.domain.attributes
         return comment(", ".join(attributes[number].name for number in block.attributes))
+
+    def _node_classes_of(self, nodes: Sequence[int]) -> Sql:
+        labels = range(self._stored.classes)
+        return self._stored.statements.dialect.column(
+            node * self._stored.classes + label for node in nodes for label in labels
+        )

@@ -316,11 +316,11 @@ class StoredRows:
         self._drop(self._version - 1)
 
     @contextmanager
-    def copy(self, step: str, number: int, **values: object) -> Iterator[Sql]:
+    def copy(self, step: str, **values: object) -> Iterator[Sql]:
         """A table that the template `step` makes of the rows. It is dropped after the block."""
-        made = _table(self.statements, f"{self._origin.name}_copy", number)
+        made = _table(self.statements, f"{self._origin.name}_copy", self._version)
         try:
-            self.run(render(step, made=made, **values), step=step)
+            self.run(render(step, made=made, codes=self.codes, **values), step=step)
             yield made
         finally:
             self.run(f"DROP TABLE IF EXISTS {made}")

@@ -1,6 +1,6 @@
 -- Count the rows of each class, by node and value, for every attribute of some trees at once.
 -- For pairs of values, nodes are the bins of one attribute.
--- inputs: the TEMP tables of codes; the first node_class to count
+-- inputs: the TEMP table of codes; the node_classes to count, or the first of them
 -- outputs: one row per group that has rows; Python fills the empty cells before noise is added
 -- node_class = node * classes + class
 -- reads private rows: yes
