@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
+from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.ledger.account import Account, missing_tables
 from dpforest_duckdb.ledger.entries import Budget, Holder
 
@@ -15,21 +15,17 @@ if TYPE_CHECKING:
     AnyEngine = DuckDBEngine | SparkEngine
 
 
-def any_account(engine: AnyEngine, ledger: str | None) -> Account:
-    """The account, in the ledger, of any table.
-
-    Tables whose budgets are in other ledgers are passed over. Raises `DpforestError` if there are
-    no others.
-    """
+def refuse_other_ledger(engine: AnyEngine, ledger: str | None) -> None:
+    """Raise `DpforestError` if all tables of the database have their budgets in other ledgers."""
     refused = list[DpforestError]()
     for table in engine.tables(engine.catalog):
         try:
-            return Account.of(engine, table, ledger)
+            Account.of(engine, table, ledger)
+            return
         except DpforestError as error:
             refused.append(error)
     if refused:
         raise refused[0]
-    raise UsageError("The database has no table: create one before budget retire.")
 
 
 def known_accounts(

@@ -194,16 +194,6 @@ class Account(KeptAccount):
         self._refuse_read_only()
         return self._enter(move)
 
-    def retire(self, vanished: str) -> Holder:
-        """Record that a capped table was dropped, so that it can no longer be a renamed one.
-
-        Gives what was retired. Raises `DpforestError` as `move_from` if none of that name is gone.
-        """
-        with self.ledger.writing() as chain:
-            holder = self._vanished_named(chain, vanished)
-            chain.retire(holder)
-        return holder
-
     def _enter(self, enter: Callable[[Chain, TableInfo], tuple[T, Holder]]) -> T:
         """Add an entry to the ledger, and anchor it in the table's comment.
 
@@ -351,6 +341,28 @@ def missing_tables(
     chain = book.read()
     lost = vanished_tables(chain, engine, catalog, home)
     return [(holder, chain.budget(holder.budget_id)) for holder in lost]
+
+
+def retire_missing(
+    engine: Anchor, catalog: str, ledger: str | Path | None, vanished: str
+) -> Holder:
+    """Record that a capped table of a database was dropped, so that it can no longer be a renamed
+    one.
+
+    Gives what was retired. Raises `DpforestError` as `Account.move_from` if none of that name is
+    gone.
+    """
+    book, home = _book_of(engine.home(catalog), ledger)
+
+    def named(chain: Chain) -> Holder:
+        lost = vanished_tables(chain, engine, catalog, home)
+        return vanished_named(lost, vanished, engine.tables(catalog))
+
+    named(book.read())  # a refusal makes no ledger
+    with book.writing() as chain:
+        holder = named(chain)
+        chain.retire(holder)
+    return holder
 
 
 def _book_of(place: Home, ledger: str | Path | None) -> tuple[Ledger, str]:

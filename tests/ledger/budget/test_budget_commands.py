@@ -95,6 +95,20 @@ def test_a_table_is_retired_whatever_ledgers_other_tables_have(home: Path) -> No
     assert dpforest(*retire, home / "u").code == 0
 
 
+def test_the_only_table_is_retired_after_it_was_dropped(home: Path) -> None:
+    db = home / "a.duckdb"
+    assert dpforest("budget", "set", "--db", db, "--table", "t", "--epsilon", 1).code == 0
+    with duckdb.connect(str(db)) as con:
+        con.execute("DROP TABLE t")
+    retire = ("budget", "retire", "--db", db, "--table")
+    said = dpforest(*retire, "t", "--ledger", home / "none")
+    assert "there is nothing to move or retire" in said.err
+    assert not (home / "none").exists(), "a refusal makes no ledger"
+    assert 'No capped table "u" has vanished' in dpforest(*retire, "u").err
+    assert dpforest(*retire, "t").code == 0
+    assert "missing" not in dpforest("budget", "--db", db).out
+
+
 def test_a_list_of_budgets_names_those_that_are_not_known(home: Path) -> None:
     """A table that is gone, and one whose budget is in another ledger, hide none of the others."""
     db = home / "a.duckdb"
