@@ -101,6 +101,12 @@ def test_an_unknown_action_is_named_with_the_known_ones(verb: str) -> None:
     assert "Value error" not in said.err
 
 
+def _is_interrupted(program: str, verb: str) -> None:
+    command = [sys.executable, "-c", program, verb]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "Interrupted.\n")
+
+
 def test_ctrl_c_while_modules_load_gives_no_traceback() -> None:
     program = (
         "import sys\n"
@@ -111,9 +117,7 @@ def test_ctrl_c_while_modules_load_gives_no_traceback() -> None:
         "sys.meta_path.insert(0, Pressed())\n"
         "from dpforest_duckdb.__main__ import main; main()"
     )
-    command = [sys.executable, "-c", program, "train"]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "Interrupted.\n")
+    _is_interrupted(program, "train")
 
 
 def test_ctrl_c_while_options_are_read_gives_one_sentence() -> None:
@@ -124,9 +128,7 @@ def test_ctrl_c_while_options_are_read_gives_one_sentence() -> None:
         "cli.Verb.make_context = pressed\n"
         "cli.main()"
     )
-    command = [sys.executable, "-c", program, "recipes"]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "Interrupted.\n")
+    _is_interrupted(program, "recipes")
 
 
 def test_the_package_runs_as_a_module() -> None:
