@@ -7,7 +7,7 @@ same outcome.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.scoring.dialects.spark import Spark
 from dpforest_duckdb.sql import Sql
 
-MANY_EDGES = 16  # of an attribute: with more, the CASE takes longer to plan than a search
+MANY_EDGES = 12  # of an attribute: with more, the CASE takes longer to plan than a search
 MAX_LOOKED_UP = 1024  # from the first to the last edge: a longer list takes long to parse
 
 
@@ -188,6 +188,11 @@ class DuckDBCodes(Codes, DuckDB):
             return None
         numbers = ", ".join(repr(float(e) + 0.0) if family == "float" else str(e) for e in edges)
         return Sql(f"CAST('[{numbers}]' AS {kinds[family]}[])")
+
+    def edges_below(self, attribute: Attribute, column: Sql, step: int) -> Sql:
+        """How many edges are below a value, rounded down to a multiple of `step`, by a CASE."""
+        some = replace(attribute, edges=attribute.edges[step - 1 :: step])
+        return Sql(f"{step} * ({self._bins(some, column, 0, len(some.edges))})")
 
     def column(self, numbers: Iterable[int]) -> Sql:
         """Whole numbers as rows, from one literal: VALUES takes fifty times as long."""

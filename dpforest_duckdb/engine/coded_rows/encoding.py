@@ -12,19 +12,21 @@ from dpforest_duckdb.engine.connection.statements import Statements
 from dpforest_duckdb.scoring.codes import unsigned
 from dpforest_duckdb.sql import Column, Sql, nested, render
 
+STEPS_BY_CASE = 3  # of a search for edges: more by a CASE take longer to plan, fewer longer to run
+
 
 @dataclass(frozen=True)
 class Searched:
     """A `column` whose values are searched for among its edges.
 
-    `constants` are the edges, `edges` names the column that holds them, and `below` the column with
-    the number of edges below a value.
+    `below` is the column with the number of edges below a value, `start` its first value, and
+    `edges` the column that lists the edges.
     """
 
     column: Sql
     below: Sql
+    start: Sql
     edges: Sql
-    constants: Sql
 
 
 @dataclass(frozen=True)
@@ -87,30 +89,31 @@ class Encoding:
 
     def _searched(self, source: Sql) -> Sql:
         """The rows to encode, with the number of edges below each value that is searched for."""
-        dialect, attributes = self.statements.dialect, self.coding.domain.attributes
-        lists = {
-            number: edges
-            for number, attribute in enumerate(attributes)
+        dialect = self.statements.dialect
+        found = {
+            number: (attribute, edges)
+            for number, attribute in enumerate(self.coding.domain.attributes)
             if (edges := dialect.many_edges(attribute))
         }
-        if not lists:
+        if not found:
             return source
-        longest = max(len(attributes[number].edges) for number in lists)
-        first_step, *steps = (2**exponent for exponent in reversed(range(longest.bit_length())))
+        lists = dict.fromkeys(edges for _, edges in found.values())  # attributes may share a list
+        names = {edges: dialect.ident(f"{self.name}_edges{n}") for n, edges in enumerate(lists)}
+        longest = max(len(attribute.edges) for attribute, _ in found.values())
+        steps = [2**exponent for exponent in reversed(range(longest.bit_length()))]
+        first, later = steps[:STEPS_BY_CASE], steps[STEPS_BY_CASE:]
+        searched = list[Searched]()
+        for number, (attribute, edges) in found.items():
+            column = dialect.ident(attribute.column)
+            start = dialect.edges_below(attribute, column, first[-1])
+            searched.append(Searched(column, self._below(number), start, names[edges]))
         return nested(
             "search_edges",
             source=source,
-            searched=[
-                Searched(
-                    column=dialect.ident(attributes[number].column),
-                    below=self._below(number),
-                    edges=dialect.ident(f"{self.name}_edges{number}"),
-                    constants=edges,
-                )
-                for number, edges in lists.items()
-            ],
-            first_step=first_step,
-            steps=steps,
+            lists=[Column(edges, name) for edges, name in names.items()],
+            searched=searched,
+            first_step=first[-1],
+            steps=later,
         )
 
     def _below(self, attribute: int) -> Sql:
