@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import replace
 from datetime import date, timedelta
@@ -238,3 +239,24 @@ def test_numbers_with_many_edges_get_the_cells_that_python_gives_them(
     expected = Counter(bound.attributes[0].code(value) for value in stored)
     found = rows.count_classes(0, 1)[0][0, :, 1]
     assert {cell: n for cell, n in enumerate(found.tolist()) if n} == expected
+
+
+def test_numbers_with_few_edges_many_and_the_same_are_searched_for_together(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    """The steps are those of the longest list, and equal lists are written once."""
+    edges = {"few": range(0, 130, 10), "many": range(-100, 100), "same": range(-100, 100)}
+    values = [*(n / 2 for n in range(-240, 280)), -math.inf, math.inf, math.nan, None]
+    con.execute("CREATE TABLE t (few DOUBLE, many DOUBLE, same DOUBLE, k VARCHAR)")
+    con.executemany("INSERT INTO t VALUES ($1, $1, $1, 'yes')", [[value] for value in values])
+    columns = [
+        *({"name": name, "kind": "numeric", "edges": list(some)} for name, some in edges.items()),
+        {"name": "k", "kind": "categorical", "domain": ["no", "yes"]},
+    ]
+    engine = DuckDBEngine(con)
+    table = engine.table("t")
+    bound = domain_from_mapping({"target": "k", "column": columns}).bind(table.columns)
+    rows = encode(engine, table, bound, PrivacyUnit("row"), trees=1, sample="all", salt=1)
+    for attribute, counts in zip(bound.attributes, rows.count_classes(0, 1), strict=True):
+        found = {cell: n for cell, n in enumerate(counts[0, :, 1].tolist()) if n}
+        assert found == Counter(map(attribute.code, values))
