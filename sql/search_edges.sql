@@ -1,6 +1,7 @@
 -- Find the bins of numbers with many edges by binary search: a CASE of so many takes long to plan.
--- The number of edges below a value is the sum of halving steps. The first ones are a short CASE. An
--- index beyond the last edge gives NULL, so that step adds nothing.
+-- The number of edges below a value is the sum of halving steps. The first ones are a short CASE;
+-- later ones leave out columns with fewer edges. An index beyond the last edge gives NULL, so that step
+-- adds nothing.
 -- inputs: the private table, the edges of some columns
 -- outputs: its rows, with such a number for each of these columns
 -- reads private rows: yes
@@ -16,11 +17,11 @@ WITH search{{ first_step }} AS (
   FROM {{ source }}
 )
 {# EXCLUDE, because a REPLACE of many columns takes longer to plan #}
-{% for step in steps %}
+{% for step, some in layers %}
 , search{{ step }} AS (
   SELECT
-    * EXCLUDE ({{ searched | map(attribute="below") | join(", ") }}),
-{% for found in searched %}
+    * EXCLUDE ({{ some | map(attribute="below") | join(", ") }}),
+{% for found in some %}
     {{ found.below }} + CASE WHEN {{ found.column }} > {{ found.edges }}[{{ found.below }} + {{ step }}] THEN {{ step }} ELSE 0 END AS {{ found.below }}{{ loop | comma }}
 {% endfor %}
   FROM search{{ 2 * step }}

@@ -19,7 +19,7 @@ from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.scoring.dialects.spark import Spark
 from dpforest_duckdb.sql import Sql
 
-MANY_EDGES = 12  # of an attribute: with more, the CASE takes longer to plan than a search
+MANY_EDGES = 16  # of an attribute: with more, the CASE takes longer to plan than a search
 MAX_LOOKED_UP = 1024  # from the first to the last edge: a longer list takes long to parse
 
 

@@ -19,14 +19,15 @@ STEPS_BY_CASE = 3  # of a search for edges: more by a CASE take longer to plan, 
 class Searched:
     """A `column` whose values are searched for among its edges.
 
-    `below` is the column with the number of edges below a value, `start` its first value, and
-    `edges` the column that lists the edges.
+    `edges` is the column that lists the edges, and `below` the one with the number of edges below a
+    value. It starts as a multiple of `step`, `start`.
     """
 
     column: Sql
-    below: Sql
-    start: Sql
     edges: Sql
+    below: Sql
+    step: int
+    start: Sql
 
 
 @dataclass(frozen=True)
@@ -99,21 +100,21 @@ class Encoding:
             return source
         lists = dict.fromkeys(edges for _, edges in found.values())  # attributes may share a list
         names = {edges: dialect.ident(f"{self.name}_edges{n}") for n, edges in enumerate(lists)}
-        longest = max(len(attribute.edges) for attribute, _ in found.values())
-        steps = [2**exponent for exponent in reversed(range(longest.bit_length()))]
-        first, later = steps[:STEPS_BY_CASE], steps[STEPS_BY_CASE:]
         searched = list[Searched]()
         for number, (attribute, edges) in found.items():
-            column = dialect.ident(attribute.column)
-            start = dialect.edges_below(attribute, column, first[-1])
-            searched.append(Searched(column, self._below(number), start, names[edges]))
+            column, exponents = dialect.ident(attribute.column), len(attribute.edges).bit_length()
+            step = 2 ** max(exponents - STEPS_BY_CASE, 0)
+            start = dialect.edges_below(attribute, column, step)
+            searched.append(Searched(column, names[edges], self._below(number), step, start))
+        first_step = max(one.step for one in searched)
+        later_steps = [2**exponent for exponent in reversed(range(first_step.bit_length() - 1))]
         return nested(
             "search_edges",
             source=source,
             lists=[Column(edges, name) for edges, name in names.items()],
             searched=searched,
-            first_step=first[-1],
-            steps=later,
+            first_step=first_step,
+            layers=[(step, [one for one in searched if one.step > step]) for step in later_steps],
         )
 
     def _below(self, attribute: int) -> Sql:
