@@ -75,8 +75,7 @@ def evaluate(
     """
     from dpforest_duckdb.model import store
     from dpforest_duckdb.model.json_format import fingerprint
-    from dpforest_duckdb.training.evaluate import EvaluationTerms, evaluate_table
-    from dpforest_duckdb.training.known_models import trained_on
+    from dpforest_duckdb.training.evaluate import EvaluationTerms, caution, evaluate_table
     from dpforest_duckdb.training.opening import find_rows
 
     database, rows = opening.rows_of(db, table)
@@ -94,12 +93,13 @@ def evaluate(
             note(remark)
         stop_if_interrupted()
         terms = EvaluationTerms(target, epsilon, privacy_unit, rows_per_unit, unseen)
+        if sentence := caution(account, forest, source.table, terms):
+            warn(sentence)
         found = evaluate_table(source.engine, forest, source.table, account, terms)
         if epsilon is not None:
             say_spent(account)
         _say_if_trained(account, forest)
-        may_be_unseen = bool(found.reasons) and not trained_on(account, forest, source.table)
-    _say_if_not_private(found, may_be_unseen)
+    _say_if_not_private(found)
     if found.doubt:
         warn(found.doubt)
     paid = "The figures are paid for, but cannot be printed"
@@ -111,12 +111,11 @@ def evaluate(
         _show(found, forest.domain.classes)
 
 
-def _say_if_not_private(found: Evaluation, may_be_unseen: bool) -> None:
-    """Say on stderr that figures are not private, and what helps: --unseen where it is allowed."""
+def _say_if_not_private(found: Evaluation) -> None:
+    """Say on stderr that figures are not private."""
     if found.reasons:
-        declare = " Pass --unseen if the model never saw these rows." if may_be_unseen else ""
         reasons = " ".join(found.reasons)
-        warn(f"These figures are not private, so do not publish them. {reasons}{declare}")
+        warn(f"These figures are not private, so do not publish them. {reasons}")
     elif not found.private:
         warn(
             "These figures are exact, so they are not private: do not publish them if the table is "

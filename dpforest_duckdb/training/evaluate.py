@@ -21,6 +21,7 @@ from dpforest_duckdb.engine.base import Engine, Snapshot, Trace
 from dpforest_duckdb.errors import (
     BudgetError,
     DpforestError,
+    NotPrivateWarning,
     PublicFactWarning,
     UsageError,
     in_python,
@@ -47,6 +48,7 @@ from dpforest_duckdb.training.opening import Connection, Rows, find_rows
 
 EVALUATE = "evaluate"  # stands for the recipe in the ledger
 UNSEEN = "the model never saw these rows"  # what --unseen records in the ledger
+DECLARE = f"Pass --unseen if {UNSEEN}."
 
 
 @dataclass(frozen=True)
@@ -108,22 +110,39 @@ def evaluate(
     unseen : declare, in the ledger, that the forest was trained without these rows.
 
     Raises `UsageError` for wrong arguments, `BudgetError` if a cap does not allow the figures, and
-    for the rest `DpforestError`, one sentence. Warns if the figures say nothing, because no row has
-    a class of the forest or because they are mostly noise.
+    for the rest `DpforestError`, one sentence. Warns if noisy figures will not be private, and if
+    figures say nothing, because no row has a class of the forest or because they are mostly noise.
     """
     refuse_wrong_types(locals())
     if not isinstance(forest, Forest):
         raise UsageError("forest must be a Forest: train one, or read it with load_forest.")
     found = find_rows(con, table, trace)
-    figures = evaluate_table(
-        found.engine,
-        forest,
-        found.table,
-        _account(found, ledger, dataset, exact=epsilon is None),
-        EvaluationTerms(target, epsilon, privacy_unit, rows_per_unit, unseen),
-    )
+    account = _account(found, ledger, dataset, exact=epsilon is None)
+    terms = EvaluationTerms(target, epsilon, privacy_unit, rows_per_unit, unseen)
+    if sentence := caution(account, forest, found.table, terms):
+        warn(in_python(sentence), NotPrivateWarning)
+    figures = evaluate_table(found.engine, forest, found.table, account, terms)
     warn_if_doubtful(figures)
     return figures
+
+
+def caution(
+    account: AnyAccount, forest: ForestContent, table: TableInfo, terms: EvaluationTerms
+) -> str:
+    """What to know before the debit of noisy figures that will not be private; "" for others.
+
+    A table with a cap refuses such figures.
+    """
+    if terms.cost is None or terms.unseen or account.budget().cap:
+        return ""
+    reason = reason_to_withhold(account, forest)
+    if not reason:
+        return ""
+    declare = "" if trained_on(account, forest, table) else f" {DECLARE}"
+    return (
+        "The figures will cost ε and not be private. After a run that is not private, this "
+        f"{account.noun} cannot be capped. {reason}{declare}"
+    )
 
 
 def warn_if_doubtful(figures: Evaluation) -> None:
@@ -172,8 +191,7 @@ def evaluate_table(
     reason = "" if terms.unseen else reason_to_withhold(account, forest)
     if reason and account.budget().cap:
         raise BudgetError(
-            f'Refused: {account.noun} "{account.display}" has a cap. {reason} Pass --unseen if the '
-            "model never saw these rows."
+            f'Refused: {account.noun} "{account.display}" has a cap. {reason} {DECLARE}'
         )
     declared = {"declared": UNSEEN} if terms.unseen else {}
     plan = ({**counting(Purpose.FIGURES, (nano,)).facts(), **declared},)

@@ -279,8 +279,13 @@ def test_evaluate_marks_figures_of_a_model_that_is_not_private(db: Path) -> None
     said = dpforest(*shared, "--json")
     assert said.facts["private"] is False
     assert "not private" in said.facts["reasons"][0]
-    assert "--unseen" in said.err
-    assert dpforest(*shared, "--unseen", "--json").facts["private"] is True
+    before, after = said.err.split("Spent")
+    assert "this table cannot be capped" in before
+    assert "--unseen" in before
+    assert "These figures are not private" in after
+    declared = dpforest(*shared, "--unseen", "--json")
+    assert declared.facts["private"] is True
+    assert "not be private" not in declared.err
     its_own = ("evaluate", "--db", db, "--model", "seeded", "--table", "visits", "--epsilon", "1")
     said = dpforest(*its_own, "--json")
     assert said.facts["private"] is False
