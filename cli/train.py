@@ -246,12 +246,25 @@ def train(
         if dry_run:
             _show_dry(runs, as_json, replace=replace)
             return
-        with shown_progress(timings=timings) as observe:
-            stop_if_interrupted()
-            forests = list(train_many(runs, observe))
+        forests: list[Forest] = []
+        try:
+            with shown_progress(timings=timings) as observe:
+                stop_if_interrupted()
+                for forest in train_many(runs, observe):
+                    forests.append(forest)
+        finally:
+            _say_stored(runs, forests)
         _write(forests[0], out, name, replace=replace)
         say_spent(runs[0].account)
     _show_forests(runs, forests, out, as_json)
+
+
+def _say_stored(runs: list[Run], forests: list[Forest]) -> None:
+    """Say what is stored if not all runs ended: the same command would pay for it again."""
+    if 0 < len(forests) < len(runs):
+        named = " and ".join(f'"{forest.name}"' for forest in forests)
+        others = "To train the others, give only their --epsilon or --recipe."
+        note(f"Stored and paid for: {named}. {others}")
 
 
 def _show_dry(runs: list[Run], as_json: bool, *, replace: bool) -> None:

@@ -15,12 +15,15 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from shell import PROGRAM, Said, dpforest, make, query, refused, run, state, train
 
 from dpforest_duckdb import load_forest
 from dpforest_duckdb.cli import exit_codes, written_files
+from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.training.run import Run
 
 
 def test_a_database_that_another_process_holds(db: Path) -> None:
@@ -220,6 +223,28 @@ def test_ctrl_c_leaves_only_the_debit(db: Path) -> None:
     assert after.files == before.files, "no spill is left"
     assert after.tables["dpforest.models"] == before.tables["dpforest.models"]
     assert after.tables["main.visits"][1:] == before.tables["main.visits"][1:]
+
+
+def test_ctrl_c_in_a_later_run_names_the_models_before_it(
+    db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are paid for, and the same command would pay again."""
+    executed = Run.execute_on
+
+    def interrupted(run: Run, *of: Any) -> Forest:
+        if run.name == "new auto 0.3":
+            raise KeyboardInterrupt
+        return executed(run, *of)
+
+    monkeypatch.setattr(Run, "execute_on", interrupted)
+    several = ("--epsilon", "0.2", "--epsilon", "0.3", "--epsilon", "0.4")
+    said = dpforest(*train(db, "--name", "new", *several))
+    assert said.code == 130
+    assert 'Note: Stored and paid for: "new auto 0.2". To train the others' in said.err
+    assert "Interrupted" in said.err.splitlines()[-1]
+    listed = dpforest("models", "--db", db).out
+    assert "new auto 0.2" in listed
+    assert "new auto 0.3" not in listed
 
 
 def test_a_signal_waits_until_duckdb_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
