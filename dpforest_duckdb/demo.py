@@ -89,7 +89,7 @@ def _train(engine: DuckDBEngine, ledger: Path, path: str, say: Say) -> Forest:
     """Set a cap and train under it."""
     say(f"\n$ dpforest budget set --db {path} --table nursery --epsilon {CAP}")
     account = Account.of(engine, engine.table("nursery"), ledger)
-    account.set_cap(nano_epsilon(CAP, cap=True), 0, ROW, raise_cap=False)
+    account.set_cap(nano_epsilon(CAP), 0, ROW, raise_cap=False)
     say(f"At most ε = {CAP} may be spent on this table, for {ROW}.")
     say(
         f"\n$ dpforest train --db {path} --table nursery --target class --recipe {RECIPE} "

@@ -1,12 +1,12 @@
 """Budgets as integers: nano-ε and atto-δ, so that no budget is ever a rounded float.
 
-ε is stored in multiples of 1e-9, δ in multiples of 1e-18. Spending is rounded up; caps are rounded
-down.
+ε is stored in multiples of 1e-9, δ in multiples of 1e-18. Amounts that users name are limits, of a
+run or of a cap, so they are rounded down.
 """
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, InvalidOperation, localcontext
+from decimal import ROUND_FLOOR, Decimal, InvalidOperation, localcontext
 
 from dpforest_duckdb.errors import UsageError
 
@@ -33,15 +33,15 @@ def _decimal(value: float | str | Decimal, option: str) -> Decimal:
     return number
 
 
-def _whole(number: Decimal, unit: int, cap: bool) -> int:
-    """A number in whole multiples of 1 / unit: rounded down if it is a cap, else up."""
+def _whole(number: Decimal, unit: int) -> int:
+    """A number in whole multiples of 1 / unit, rounded down."""
     with localcontext() as context:
         context.prec = len(number.as_tuple().digits) + len(str(unit))  # the product is exact
-        return int((number * unit).to_integral_value(ROUND_FLOOR if cap else ROUND_CEILING))
+        return int((number * unit).to_integral_value(ROUND_FLOOR))
 
 
-def nano_epsilon(value: float | str | Decimal, *, cap: bool = False) -> int:
-    """ε in nano-ε: rounded up when it is spent, down when it is a cap.
+def nano_epsilon(value: float | str | Decimal) -> int:
+    """ε in nano-ε, rounded down: a run never spends more than was asked, and a cap grants no more.
 
     Raises `UsageError` for NaN, infinities, zero, negative numbers and numbers above 10^6.
     """
@@ -52,7 +52,7 @@ def nano_epsilon(value: float | str | Decimal, *, cap: bool = False) -> int:
         raise UsageError(f"--epsilon must be at most {MAX_EPSILON}; a larger ε protects nobody.")
     if number < SMALLEST_EPSILON:
         raise UsageError("--epsilon must be at least 1e-9, the smallest unit of the ledger.")
-    return _whole(number, NANO, cap)
+    return _whole(number, NANO)
 
 
 def large_epsilon(nano: int) -> tuple[str, ...]:
@@ -65,8 +65,8 @@ def large_epsilon(nano: int) -> tuple[str, ...]:
     )
 
 
-def atto_delta(value: float | str | Decimal, *, cap: bool = False) -> int:
-    """δ in multiples of 1e-18, rounded like ε; zero means pure ε.
+def atto_delta(value: float | str | Decimal) -> int:
+    """δ in multiples of 1e-18, rounded down; zero means pure ε.
 
     Raises `UsageError` outside [0, 1), and for numbers above zero and below 1e-18.
     """
@@ -75,10 +75,7 @@ def atto_delta(value: float | str | Decimal, *, cap: bool = False) -> int:
         raise UsageError("--delta must be at least 0 and less than 1.")
     if 0 < number < SMALLEST_DELTA:
         raise UsageError("--delta must be 0, or at least 1e-18, the smallest unit of the ledger.")
-    atto = _whole(number, ATTO, cap)
-    if atto == ATTO:  # rounded up
-        raise UsageError("--delta must be at most 1 - 1e-18.")
-    return atto
+    return _whole(number, ATTO)
 
 
 def large_delta(atto: int) -> tuple[str, ...]:

@@ -170,8 +170,8 @@ def set_cap(
         raise UsageError(f"The {account.noun} has no cap yet: name one with --epsilon.")
     kept_epsilon, kept_delta = (old.epsilon, old.delta) if old else (0, 0)
     return account.set_cap(
-        kept_epsilon if epsilon is None else nano_epsilon(epsilon, cap=True),
-        kept_delta if delta is None else atto_delta(delta, cap=True),
+        kept_epsilon if epsilon is None else nano_epsilon(epsilon),
+        kept_delta if delta is None else atto_delta(delta),
         account.unit_like(_usual_unit(budget, account.columns), privacy_unit, rows_per_unit),
         raise_cap=raise_cap,
     )

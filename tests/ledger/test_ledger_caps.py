@@ -79,7 +79,7 @@ def test_only_an_open_run_can_be_closed(ledger: Ledger) -> None:
 
 
 def test_three_tenths_fit_exactly(ledger: Ledger) -> None:
-    set_cap(ledger, VISITS, nano_epsilon(0.3, cap=True), 0, ROW)
+    set_cap(ledger, VISITS, nano_epsilon(0.3), 0, ROW)
     for _ in range(3):
         debit(ledger, nano_epsilon(0.1))
     assert ledger.read().budget(VISITS.budget_id).left_epsilon == 0
