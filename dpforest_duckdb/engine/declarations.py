@@ -50,7 +50,8 @@ def declared_domain(engine: Catalogue, info: TableInfo, target: str | None) -> D
     if fold(target) not in {fold(c["name"]) for c in columns}:
         raise DpforestError(
             f'The classes of "{target}" are not declared: make it an ENUM, add CHECK ("{target}" '
-            "IN (…)), or write a domain file (see dpforest domain)."
+            "IN (…)), or write a domain file (see dpforest domain). To predict a number, store "
+            "ranges of it as classes."
         )
     return domain_from_mapping({"target": target, "column": columns})
 
