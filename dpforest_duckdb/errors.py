@@ -197,9 +197,11 @@ class PublicFactWarning(UserWarning):
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn at the line of the user's code that led here: the last one outside of this package."""
-    package, level = __name__.partition(".")[0], 1
+    """Warn at the line of the user's code that led here: the last one outside of this package, and
+    of the library through which its context managers call it.
+    """
+    ours, level = (__name__.partition(".")[0], contextmanager.__module__), 1
     frame = sys._getframe()
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ours:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)

@@ -19,7 +19,7 @@ from dpforest_duckdb import BudgetError, DpforestError, prepare, train
 from dpforest_duckdb.engine.coded_rows.stored_rows import StoredRows
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.engine.tables.snapshot import DuckDBSnapshot
-from dpforest_duckdb.errors import NotPrivateWarning, PublicFactWarning
+from dpforest_duckdb.errors import NotPrivateWarning, PublicFactWarning, UnanchoredWarning
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest
@@ -228,6 +228,18 @@ def test_warnings_name_the_line_of_the_user(con: duckdb.DuckDBPyConnection, tmp_
         warnings.simplefilter("always")
         dpforest_duckdb.train(con, "w", target="k", epsilon=50, seed=3, ledger=tmp_path / "ledger")
     assert {PublicFactWarning, NotPrivateWarning} <= {each.category for each in said}
+    assert {Path(each.filename).name for each in said} == {"test_training.py"}
+
+
+def test_warnings_within_a_context_manager_name_the_line_of_the_user(tmp_path: Path) -> None:
+    path = str(tmp_path / "w.duckdb")
+    with duckdb.connect(path) as con:
+        con.execute("CREATE TABLE w AS SELECT i % 2 = 0 AS a, i % 3 = 0 AS k FROM range(60) r(i)")
+    with (
+        duckdb.connect(path, read_only=True) as con,
+        pytest.warns(UnanchoredWarning, match="read-only") as said,
+    ):
+        dpforest_duckdb.train(con, "w", target="k", epsilon=1)
     assert {Path(each.filename).name for each in said} == {"test_training.py"}
 
 
