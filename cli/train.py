@@ -213,7 +213,6 @@ def train(
     declared, source = _declared(rows, target, domain, numeric, categories, classes)
     from dpforest_duckdb.training.opening import find_rows
     from dpforest_duckdb.training.prepare import prepare
-    from dpforest_duckdb.training.train import train_many
 
     machine = opening.Machine(threads, memory_limit, temp_dir)
     with opening.opened_rows(database, spark, show_sql, machine) as (connection, trace):
@@ -246,25 +245,30 @@ def train(
         if dry_run:
             _show_dry(runs, as_json, replace=replace)
             return
-        forests: list[Forest] = []
-        try:
-            with shown_progress(timings=timings) as observe:
-                stop_if_interrupted()
-                for forest in train_many(runs, observe):
-                    forests.append(forest)
-        finally:
-            _say_stored(runs, forests)
+        forests = _trained(runs, timings=timings)
         _write(forests[0], out, name, replace=replace)
         say_spent(runs[0].account)
     _show_forests(runs, forests, out, as_json)
 
 
-def _say_stored(runs: list[Run], forests: list[Forest]) -> None:
-    """Say what is stored if not all runs ended: the same command would pay for it again."""
-    if 0 < len(forests) < len(runs):
-        named = " and ".join(f'"{forest.name}"' for forest in forests)
-        others = "To train the others, give only their --epsilon or --recipe."
-        note(f"Stored and paid for: {named}. {others}")
+def _trained(runs: list[Run], *, timings: bool) -> list[Forest]:
+    """The forests of the runs. If not all of them end, it says which models are stored: the same
+    command would pay for these again.
+    """
+    from dpforest_duckdb.training.train import train_many
+
+    forests: list[Forest] = []
+    try:
+        with shown_progress(timings=timings) as observe:
+            stop_if_interrupted()
+            for forest in train_many(runs, observe):
+                forests.append(forest)
+    finally:
+        if 0 < len(forests) < len(runs):
+            named = " and ".join(f'"{forest.name}"' for forest in forests)
+            others = "To train the others, give only their --epsilon or --recipe."
+            note(f"Stored and paid for: {named}. {others}")
+    return forests
 
 
 def _show_dry(runs: list[Run], as_json: bool, *, replace: bool) -> None:
