@@ -75,7 +75,7 @@ def evaluate(
     """
     from dpforest_duckdb.model import store
     from dpforest_duckdb.model.json_format import fingerprint
-    from dpforest_duckdb.training.evaluate import EvaluationTerms, caution, evaluate_table
+    from dpforest_duckdb.training.evaluate import EvaluationTerms, evaluate_table
     from dpforest_duckdb.training.opening import find_rows
 
     database, rows = opening.rows_of(db, table)
@@ -93,9 +93,9 @@ def evaluate(
             note(remark)
         stop_if_interrupted()
         terms = EvaluationTerms(target, epsilon, privacy_unit, rows_per_unit, unseen)
-        if sentence := caution(account, forest, source.table, terms):
-            warn(sentence)
-        found = evaluate_table(source.engine, forest, source.table, account, terms)
+        found = evaluate_table(
+            source.engine, forest, source.table, account, terms, _warn_before_debit
+        )
         if epsilon is not None:
             say_spent(account)
         _say_if_trained(account, forest)
@@ -111,11 +111,15 @@ def evaluate(
         _show(found, forest.domain.classes)
 
 
+def _warn_before_debit(consequence: str, advice: str) -> None:
+    """Say on stderr that figures will cost ε and not be private."""
+    warn(f"{consequence} {advice}".strip())
+
+
 def _say_if_not_private(found: Evaluation) -> None:
     """Say on stderr that figures are not private."""
     if found.reasons:
-        reasons = " ".join(found.reasons)
-        warn(f"These figures are not private, so do not publish them. {reasons}")
+        warn("These figures are not private, so do not publish them.")
     elif not found.private:
         warn(
             "These figures are exact, so they are not private: do not publish them if the table is "

@@ -265,9 +265,12 @@ def _trained(runs: list[Run], *, timings: bool) -> list[Forest]:
                 forests.append(forest)
     finally:
         if 0 < len(forests) < len(runs):
-            named = " and ".join(f'"{forest.name}"' for forest in forests)
-            others = "To train the others, give only their --epsilon or --recipe."
-            note(f"Stored and paid for: {named}. {others}")
+            done = " and ".join(f'"{forest.name}"' for forest in forests)
+            left = " and ".join(f'"{run.name}"' for run in runs[len(forests) :])
+            note(
+                f"Stored and paid for: {done}. Train {left} each by a command of its own, with "
+                "its --name, unless dpforest models lists it."
+            )
     return forests
 
 

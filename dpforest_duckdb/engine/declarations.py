@@ -48,10 +48,12 @@ def declared_domain(engine: Catalogue, info: TableInfo, target: str | None) -> D
             "dpforest train --numeric age=17:90 --categories ward=a,b --classes no,yes."
         )
     if fold(target) not in {fold(c["name"]) for c in columns}:
+        (kind,) = (kind for name, kind in info.columns.items() if fold(name) == fold(target))
+        ranges = " To predict a number, store ranges of it as classes."
         raise DpforestError(
             f'The classes of "{target}" are not declared: make it an ENUM, add CHECK ("{target}" '
-            "IN (…)), or write a domain file (see dpforest domain). To predict a number, store "
-            "ranges of it as classes."
+            "IN (…)), or write a domain file (see dpforest domain)."
+            f"{ranges if kind.family in NUMERIC else ''}"
         )
     return domain_from_mapping({"target": target, "column": columns})
 

@@ -57,7 +57,12 @@ from dpforest_duckdb.sklearn.inputs import (
     texts,
 )
 from dpforest_duckdb.sql import Sql
-from dpforest_duckdb.training.evaluate import EvaluationTerms, evaluate_table, warn_if_doubtful
+from dpforest_duckdb.training.evaluate import (
+    EvaluationTerms,
+    evaluate_table,
+    warn_before_debit,
+    warn_if_doubtful,
+)
 from dpforest_duckdb.training.prepare import prepare
 
 UNRECORDED = (
@@ -265,8 +270,9 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Noisy accuracy, log loss, AUC and confusion matrix on true classes, for another ε.
 
         They are private if the model is, and are debited as a fit is. X needs the privacy unit.
-        Rows of other classes are left out. Raises as `fit`. Warns if the figures say nothing,
-        because no row has a class of the model or because they are mostly noise.
+        Rows of other classes are left out. Raises as `fit`. Warns if the model is not private, and
+        if the figures say nothing, because no row has a class of the model or because they are
+        mostly noise.
         """
         check_is_fitted(self)
         labels = target(y)
@@ -283,7 +289,12 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 engine = SourceEngine(frame, DuckDBEngine(memory.connection))
                 table = engine.table(forest.table)
                 figures = evaluate_table(
-                    engine, forest, table, account, EvaluationTerms(epsilon=epsilon)
+                    engine,
+                    forest,
+                    table,
+                    account,
+                    EvaluationTerms(epsilon=epsilon),
+                    lambda consequence, _: warn_before_debit(consequence, ""),
                 )
         warn_if_doubtful(figures)
         return figures

@@ -8,6 +8,7 @@ What is computed from the noisy grid may be published.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -117,32 +118,20 @@ def evaluate(
     if not isinstance(forest, Forest):
         raise UsageError("forest must be a Forest: train one, or read it with load_forest.")
     found = find_rows(con, table, trace)
-    account = _account(found, ledger, dataset, exact=epsilon is None)
-    terms = EvaluationTerms(target, epsilon, privacy_unit, rows_per_unit, unseen)
-    if sentence := caution(account, forest, found.table, terms):
-        warn(in_python(sentence), NotPrivateWarning)
-    figures = evaluate_table(found.engine, forest, found.table, account, terms)
+    figures = evaluate_table(
+        found.engine,
+        forest,
+        found.table,
+        _account(found, ledger, dataset, exact=epsilon is None),
+        EvaluationTerms(target, epsilon, privacy_unit, rows_per_unit, unseen),
+    )
     warn_if_doubtful(figures)
     return figures
 
 
-def caution(
-    account: AnyAccount, forest: ForestContent, table: TableInfo, terms: EvaluationTerms
-) -> str:
-    """What to know before the debit of noisy figures that will not be private; "" for others.
-
-    A table with a cap refuses such figures.
-    """
-    if terms.cost is None or terms.unseen or account.budget().cap:
-        return ""
-    reason = reason_to_withhold(account, forest)
-    if not reason:
-        return ""
-    declare = "" if trained_on(account, forest, table) else f" {DECLARE}"
-    return (
-        "The figures will cost ε and not be private. After a run that is not private, this "
-        f"{account.noun} cannot be capped. {reason}{declare}"
-    )
+def warn_before_debit(consequence: str, advice: str) -> None:
+    """Warn with `NotPrivateWarning` that figures will cost ε and not be private."""
+    warn(in_python(f"{consequence} {advice}".strip()), NotPrivateWarning)
 
 
 def warn_if_doubtful(figures: Evaluation) -> None:
@@ -157,6 +146,7 @@ def evaluate_table(
     table: TableInfo,
     account: AnyAccount,
     terms: EvaluationTerms = EvaluationTerms(),
+    say: Callable[[str, str], None] = warn_before_debit,
 ) -> Evaluation:
     """Evaluate a forest on rows; those without a class of the class list are left out.
 
@@ -169,7 +159,8 @@ def evaluate_table(
     figures, whatever the noise. So the ledger must have the model's hash, as what a private run
     released, or the caller declares with `unseen` that the model never saw these rows, which the
     ledger records, and refuses if it knows better. Otherwise a table with a cap refuses, and
-    figures on a table without a cap are marked as not private, with the reason.
+    figures on a table without a cap are marked as not private, with the reason. `say` gets what
+    that means, and advice, before the debit.
 
     `account` is the budget of the rows. `NoAccount` is for rows that cannot have one. Raises
     `DpforestError`.
@@ -193,6 +184,9 @@ def evaluate_table(
         raise BudgetError(
             f'Refused: {account.noun} "{account.display}" has a cap. {reason} {DECLARE}'
         )
+    if reason:
+        advice = "" if trained_on(account, forest, table) else DECLARE
+        say(f"{_consequence(account)} {reason}", advice)
     declared = {"declared": UNSEEN} if terms.unseen else {}
     plan = ({**counting(Purpose.FIGURES, (nano,)).facts(), **declared},)
     charge = Charge(nano, 0, unit, EVALUATE, forest.name, private=not reason, plan=plan)
@@ -202,6 +196,14 @@ def evaluate_table(
     ):
         found = _noisy(rows, forest, labels, nano, unit)
     return replace(found, private=False, reasons=(reason,)) if reason else found
+
+
+def _consequence(account: AnyAccount) -> str:
+    """What it means to pay for figures that are not private."""
+    cost = "This costs ε, but the figures will not be private."
+    if account.ledger is None or not all(run.private for run in account.budget().entries):
+        return cost  # no cap is possible anyway
+    return f"{cost} After that, this {account.noun} cannot be capped."
 
 
 def _exact(

@@ -286,6 +286,10 @@ def test_evaluate_marks_figures_of_a_model_that_is_not_private(db: Path) -> None
     declared = dpforest(*shared, "--unseen", "--json")
     assert declared.facts["private"] is True
     assert "not be private" not in declared.err
+    again = dpforest(*shared, "--json").err
+    assert "will not be private" in again
+    assert "cannot be capped" not in again, "it could not be capped before"
+    assert "not be private" not in dpforest(*shared, "--target", "nope").err, "nothing is paid"
     its_own = ("evaluate", "--db", db, "--model", "seeded", "--table", "visits", "--epsilon", "1")
     said = dpforest(*its_own, "--json")
     assert said.facts["private"] is False

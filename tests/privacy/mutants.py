@@ -17,6 +17,7 @@ import sys
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import ROUND_CEILING
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -622,14 +623,9 @@ def secure_bits_of_numpy() -> None:
     SecureBits.words = lambda self, n: generator.random_raw(n)  # type: ignore[method-assign]
 
 
-def caps_rounded_up() -> None:
-    """A cap allows up to a billionth more than was granted."""
-    amounts.ROUND_FLOOR = amounts.ROUND_CEILING
-
-
-def costs_rounded_down() -> None:
-    """A run is charged up to a billionth less than it spends."""
-    amounts.ROUND_CEILING = amounts.ROUND_FLOOR
+def amounts_rounded_up() -> None:
+    """A run spends, and a cap allows, up to a billionth more than was asked."""
+    amounts.ROUND_FLOOR = ROUND_CEILING
 
 
 MUTANTS: dict[str, Callable[[], None]] = {
@@ -699,8 +695,7 @@ MUTANTS: dict[str, Callable[[], None]] = {
         joint_tables_print_the_number_of_rows,
         true_gradients_printed,
         secure_bits_of_numpy,
-        caps_rounded_up,
-        costs_rounded_down,
+        amounts_rounded_up,
     )
 }
 _SETTINGS = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())

@@ -120,10 +120,7 @@ CAUGHT_BY = {
     "true_gradients_printed": f"{TRUE_FIGURES}[boosted-1e-5-0.05]",
     "secure_bits_of_numpy": "privacy/test_bits.py::test_secure_bits_are_those_of_the_operating"
     "_system",
-    "caps_rounded_up": "privacy/test_amounts.py::test_a_cost_is_never_less_than_asked_and_a_cap"
-    "_never_more",
-    "costs_rounded_down": "privacy/test_amounts.py::test_a_cost_is_never_less_than_asked_and_a_cap"
-    "_never_more",
+    "amounts_rounded_up": "privacy/test_amounts.py::test_an_epsilon_is_never_more_than_asked",
     "pure_costs_free_with_a_delta": "privacy/test_gaussian_dp.py::test_pure_costs_count_too",
     "draws_at_half_of_their_cost": "privacy/test_gaussian_dp.py::test_the_cost_of_a_draw_is_the"
     "_least_that_holds",

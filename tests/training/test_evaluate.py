@@ -209,7 +209,7 @@ def test_a_model_of_unknown_origin_needs_a_declaration(
     forged = replace(forest, guarantee=replace(forest.guarantee, epsilon="0.5"))
     swapped = replace(forest, trees=tuple(replace(t, votes=t.votes[:, ::-1]) for t in forest.trees))
     for model in (forged, swapped, replace(forest, trees=forest.trees[::-1])):
-        with pytest.warns(NotPrivateWarning, match="cannot be capped.* Pass unseen if"):
+        with pytest.warns(NotPrivateWarning, match="will not be private.* Pass unseen if"):
             found = evaluate(con, model, "u", epsilon=1, ledger=book)
         assert "no private run" in found.reasons[0]
     kept = Forest.from_json(replace(forest, name="another name").to_json())

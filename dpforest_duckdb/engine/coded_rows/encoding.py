@@ -20,7 +20,7 @@ class Searched:
     """A `column` whose values are searched for among its edges.
 
     `edges` is the column that lists the edges, and `below` the one with the number of edges below a
-    value. It starts as a multiple of `step`, `start`.
+    value. `start` is what it is after the first steps, a multiple of `step`.
     """
 
     column: Sql

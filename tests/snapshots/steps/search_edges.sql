@@ -1,7 +1,7 @@
 -- Find the bins of numbers with many edges by binary search: a CASE of so many takes long to plan.
--- The number of edges below a value is the sum of halving steps. The first ones are a short CASE;
--- later ones leave out columns with fewer edges. An index beyond the last edge gives NULL, so that step
--- adds nothing.
+-- The number of edges below a value is the sum of halving steps. The first ones are a short CASE, and
+-- the fewer edges a column has, the fewer steps follow. An index beyond the last edge gives NULL, so
+-- that step adds nothing.
 -- inputs: the private table, the edges of some columns
 -- outputs: its rows, with such a number for each of these columns
 -- reads private rows: yes
