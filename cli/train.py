@@ -268,8 +268,8 @@ def _trained(runs: list[Run], *, timings: bool) -> list[Forest]:
             done = " and ".join(f'"{forest.name}"' for forest in forests)
             left = " and ".join(f'"{run.name}"' for run in runs[len(forests) :])
             note(
-                f"Stored and paid for: {done}. Train {left} each by a command of its own, with "
-                "its --name, unless dpforest models lists it."
+                f"Stored and paid for: {done}. Left: {left}; train each with its --name, unless "
+                "dpforest models lists it."
             )
     return forests
 

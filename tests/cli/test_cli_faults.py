@@ -240,7 +240,7 @@ def test_ctrl_c_in_a_later_run_names_the_models_before_it(
     several = ("--epsilon", "0.2", "--epsilon", "0.3", "--epsilon", "0.4")
     said = dpforest(*train(db, "--name", "new", *several))
     assert said.code == 130
-    stored = 'Stored and paid for: "new auto 0.2". Train "new auto 0.3" and "new auto 0.4" each'
+    stored = 'Stored and paid for: "new auto 0.2". Left: "new auto 0.3" and "new auto 0.4"; train'
     assert stored in said.err
     assert "Interrupted" in said.err.splitlines()[-1]
     listed = dpforest("models", "--db", db).out
