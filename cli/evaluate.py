@@ -148,7 +148,8 @@ def _show(found: Evaluation, classes: Sequence[str]) -> None:
 
     others = found.unlabelled
     left_out = f" ({others} others have no class of the model)" if others else ""
-    tell(f"rows      {'-' if found.rows is None else found.rows}{left_out}")
+    rows_spread = _spread(found.rows_noise)
+    tell(f"rows      {'-' if found.rows is None else found.rows}{rows_spread}{left_out}")
     spread = _spread(found.accuracy_noise)
     tell(f"accuracy  {number(found.accuracy)}{spread}{_beside(found)}")
     tell(f"log loss  {number(found.log_loss)}{_spread(found.log_loss_noise)}")

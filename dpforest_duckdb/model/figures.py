@@ -33,8 +33,9 @@ class Evaluation:
 
     `private` says whether they may be published. If they have noise and are not private, `reasons`
     say why. Noisy figures cost `epsilon`, in nano-ε, for each privacy `unit`; `noise` is the
-    standard deviation of the noise in each count that they are computed from, and `accuracy_noise`,
-    `log_loss_noise` and `auc_noise` roughly those that it causes in these figures.
+    standard deviation of the noise in each count that they are computed from, `rows_noise` that of
+    the number of rows, and `accuracy_noise`, `log_loss_noise` and `auc_noise` roughly those that it
+    causes in these figures.
 
     With two classes, `bins[bin]` are the rows of the first and of the second class whose
     probability of the second is above `EDGES[bin - 1]` and up to `EDGES[bin]`; noisy if the figures
@@ -51,6 +52,7 @@ class Evaluation:
     epsilon: int | None = None
     unit: PrivacyUnit | None = None
     noise: float | None = None
+    rows_noise: float | None = None
     accuracy_noise: float | None = None
     log_loss_noise: float | None = None
     auc_noise: float | None = None
@@ -136,6 +138,7 @@ class Evaluation:
             "privacy_unit": self.unit.column,
             "rows_per_unit": self.unit.rows,
             "noise": self.noise,
+            "rows_noise": self.rows_noise,
             **({"confusion_noise": self.confusion_noise} if self.bins else {}),
             "accuracy_noise": self.accuracy_noise,
             "log_loss_noise": self.log_loss_noise,
@@ -227,7 +230,8 @@ def noisy_figures(
     One privacy unit changes the grid by at most its rows. A probability is known up to its bin, and
     the middle of the bin is used.
     """
-    noisy = noise.laplace(grid, epsilon, unit.rows) * possible(classes)
+    cells, deviation = possible(classes), laplace_deviation(epsilon, unit.rows)
+    noisy = noise.laplace(grid, epsilon, unit.rows) * cells
     rows = int(noisy.sum())
     nothing = Evaluation(
         rows=max(rows, 0),
@@ -237,18 +241,18 @@ def noisy_figures(
         private=noise.private,
         epsilon=epsilon,
         unit=unit,
-        noise=laplace_deviation(epsilon, unit.rows),
+        noise=deviation,
+        rows_noise=deviation * math.sqrt(cells.sum()),
         bins=_bins(noisy.sum(axis=1)) if classes == 2 else (),
     )
     if rows < 1:
         return nothing
     middle = np.mean([[0, *EDGES], [*EDGES, 1]], axis=0)
     of_own_class = np.array([1 - middle, middle]) if classes == 2 else middle[None, :]
-    cells, counts = possible(classes), noisy.sum(axis=1)  # counts[class, bin]
+    counts = noisy.sum(axis=1)  # counts[class, bin]
     right = np.broadcast_to(np.array([0.0, 1.0])[:, None], cells.shape)
     losses = np.broadcast_to(-np.log(of_own_class)[:, None], cells.shape)
     accuracy, loss = float(noisy[:, 1].sum() / rows), log_loss(of_own_class, counts)
-    deviation = laplace_deviation(epsilon, unit.rows)
     found = replace(
         nothing,
         accuracy=_between(accuracy, 0.0, 1.0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -244,7 +245,7 @@ def test_evaluate_on_a_capped_table_wants_epsilon_and_debits_it(db: Path) -> Non
     figures = {"model", "forest", "table", "rows", "accuracy", "log_loss", "auc", "private"}
     figures |= {"bins", "bin_edges", "confusion", "most_frequent"}
     noisy = {"epsilon", "privacy_unit", "rows_per_unit", "noise", "accuracy_noise"}
-    noisy |= {"log_loss_noise", "auc_noise", "confusion_noise"}
+    noisy |= {"rows_noise", "log_loss_noise", "auc_noise", "confusion_noise"}
     assert set(said.facts) == {*figures, *noisy}
     assert said.facts["private"] is True
     assert (said.facts["privacy_unit"], said.facts["rows_per_unit"]) == ("row", 1)
@@ -257,6 +258,7 @@ def test_evaluate_on_a_capped_table_wants_epsilon_and_debits_it(db: Path) -> Non
     assert [entry["recipe"] for entry in left["entries"]] == ["auto", "evaluate"]
     text = dpforest(*shared, "--epsilon", "0.5").text
     assert "each row, at ε = 0.5" in text
+    assert re.search(r"^rows      \d+ ± 37$", text, re.MULTILINE)
     assert "noise     2.8 (one standard deviation in each count" in text
     assert "Each number of rows has noise of ± 19." in text
     assert "two standard deviations of the noise in a figure\n" in text
@@ -266,7 +268,7 @@ def test_evaluate_says_that_perhaps_no_row_has_a_class(db: Path) -> None:
     make(db, "CREATE TABLE nobody AS FROM visits LIMIT 0")
     shared = ("evaluate", "--db", db, "--model", "risk", "--table", "nobody", "--epsilon", "1")
     found = (dpforest(*shared, "--unseen") for _ in range(60))  # half of them have noise above 0
-    said = next(said for said in found if "rows      0\n" in said.text)
+    said = next(said for said in found if "rows      0 ±" in said.text)
     assert "perhaps no row has a class of the model" in said.err
     assert "rarely above 1/2" not in said.err
     assert "accuracy  -\n" in said.text

@@ -216,7 +216,7 @@ def test_the_noise_of_figures_is_about_their_standard_deviation(classes: int, sh
     found = [
         noisy_figures(grid, NANO, ROW, classes, ExactNoise(SeededBits(seed))) for seed in range(400)
     ]
-    for name in ("accuracy", "log_loss", *(["auc"] if classes == 2 else [])):
+    for name in ("rows", "accuracy", "log_loss", *(["auc"] if classes == 2 else [])):
         figures = [getattr(each, name) for each in found]
         stated = [getattr(each, f"{name}_noise") for each in found]
         assert np.std(figures) == pytest.approx(np.mean(stated), rel=0.15), name
