@@ -31,6 +31,7 @@ AttributeKind = Literal["categorical", "numeric"]
 MAX_CATEGORIES = 10_000
 SHOWN = 8  # names, where they may be many
 WHOLE: frozenset[Family] = frozenset({"integer", "date"})  # numbers, or days since 1970
+TIMES: frozenset[Family] = frozenset({"date", "timestamp"})
 Groups = tuple[tuple[str, tuple[str, ...]], ...]  # one level of a taxonomy: name and categories
 
 
@@ -296,7 +297,8 @@ class Attribute:
     def recut(self, bins: int, scale: Scale = "mixed") -> Attribute:
         """This bound attribute in about that many bins on the mixed scale, if it is numeric.
 
-        Bins, a scale or edges that the domain sets stay as they are.
+        Dates and times get bins of equal width: the mixed scale is finer near 0, and for them 0 is
+        the beginning of 1970. Bins, a scale or edges that the domain sets stay as they are.
         """
         return _recut(self, bins, scale) if self.may_be_recut else self
 
@@ -339,7 +341,8 @@ class Attribute:
         if family in WHOLE:
             edges = [math.floor(edge) for edge in edges]
         edges = sorted(set(edges))
-        if self.scale in ("mixed", "log") and not self.edges and family != "date":
+        curved = self.scale in ("mixed", "log") and family != "date"
+        if not self.edges and (curved or family == "timestamp"):
             lower, upper = ordinal(self.lower, family), ordinal(self.upper, family)
             edges = rounded(lower, edges, upper, moments=family == "timestamp")
         return tuple(edges)
@@ -358,7 +361,8 @@ def _has_default_edges(a: Attribute) -> bool:
 
 @lru_cache(2**14)
 def _recut(a: Attribute, bins: int, scale: Scale) -> Attribute:
-    edges = replace(a, edges=(), bins=bins, scale=scale)._edges(a.family)
+    fitting = "linear" if a.family in TIMES else scale
+    edges = replace(a, edges=(), bins=bins, scale=fitting)._edges(a.family)
     refuse_beyond(a.name, a.type, edges)
     return replace(a, edges=edges)
 
