@@ -35,12 +35,12 @@ Depths are counted as in the papers: splits on a path, or nodes on a path where 
 `--depth` is counted in the same way.
 
 A forest has at most {leaves:,} leaves, so that it can be trained and scored in about half a minute
-of one core. Budgets are divided by the published depth all the same. A system that splits every
-node gets shallower trees if complete ones would be larger, and `train` says so before the debit.
-For example, smooth-forest asks for complete trees of depth 11 on Mushroom with a child per
-category, which are too large. In other systems the largest nodes are split first. In `diffgen` and
-`dt-diff`, refinements that would make more leaves are not offered. Nodes past the limit stay
-leaves, and `models show` says how many.
+of one core; with more than {many} classes it has fewer. Budgets are divided by the published depth
+all the same. A system that splits every node gets shallower trees if complete ones would be
+larger, and `train` says so before the debit. For example, smooth-forest asks for complete trees of
+depth 11 on Mushroom with a child per category, which are too large. In other systems the largest
+nodes are split first. In `diffgen` and `dt-diff`, refinements that would make more leaves are not
+offered. Nodes past the limit stay leaves, and `models show` says how many.
 
 No text gives these details, so they are assumed for every system whose table says nothing else:
 
@@ -70,11 +70,11 @@ No text gives these details, so they are assumed for every system whose table sa
 
 def systems_page(facts: list[RecipeFacts]) -> str:
     """The systems in Markdown, by the facts of their recipes."""
-    from dpforest_duckdb.splits.limits import MAX_LEAVES
+    from dpforest_duckdb.splits.limits import MAX_LEAVES, MAX_SHARES
 
     words = {True: "yes", False: "**no**", None: "-"}
     lines = [
-        INTRODUCTION.format(leaves=MAX_LEAVES),
+        INTRODUCTION.format(leaves=MAX_LEAVES, many=MAX_SHARES // MAX_LEAVES),
         "| recipe | system | year | private as published | private here |",
         "|---|---|---|---|---|",
     ]

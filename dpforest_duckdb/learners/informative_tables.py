@@ -34,7 +34,7 @@ from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, ScoreRule, TrainingContext
 from dpforest_duckdb.splits.choose import draw_best
-from dpforest_duckdb.splits.limits import MAX_LEAVES, fitting, most_counted
+from dpforest_duckdb.splits.limits import fitting, most_counted, most_leaves
 from dpforest_duckdb.splits.table_codes import JointTables, TableCodes, has_contrasts
 from dpforest_duckdb.splits.table_groups import like_groups
 from dpforest_duckdb.tree import MULTIWAY, Tree
@@ -189,7 +189,8 @@ def informative_tables(rule: ScoreRule) -> Learner:
         private = [table[0] for table in rows.count_classes(0, roots)]
         drawn = draw_attributes(rows, private, context)
         sizes = np.array(request.domain.cells)[drawn]
-        fits = fitting(sizes, np.ones(len(drawn)), MAX_LEAVES - roots, MAX_LEAVES)
+        leaves = most_leaves(request.domain)
+        fits = fitting(sizes, np.ones(len(drawn)), leaves - roots, leaves)
         kept = np.array(drawn)[fits].tolist()
         growth = Growth(request.domain.cells, max(roots, len(kept)), len(request.domain.classes))
         trees = trees_of(release_in_groups(private, kept, context), request, kept, growth)

@@ -19,7 +19,7 @@ from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Level, TrainingContext
 from dpforest_duckdb.splits.candidates import Candidates, candidates
 from dpforest_duckdb.splits.choose import NO_SPLIT, Choice, Chooser, Drawn
-from dpforest_duckdb.splits.limits import MAX_LEAVES, fitting, most_counted
+from dpforest_duckdb.splits.limits import fitting, most_counted, most_leaves
 from dpforest_duckdb.tree import LEAF
 
 
@@ -119,13 +119,14 @@ class _Levels:
         Uses released figures and draws only; the draws of the other nodes are discarded.
         """
         request, growth = self.context.request, self.growth
+        leaves = most_leaves(request.domain)
         counted = depth + 1 < request.deepest and self.context.accountant.plan.query(Purpose.SPLIT)
         arity = np.where(drawn.candidate == NO_SPLIT, 1, self._candidates.arity[drawn.candidate])
         fits = fitting(
             arity,
             size,
-            MAX_LEAVES - growth.leaves,
-            most_counted(request.domain) if counted else MAX_LEAVES,
+            leaves - growth.leaves,
+            most_counted(request.domain) if counted else leaves,
         )
         growth.limited += int((~fits).sum())
         return nodes[fits], drawn.of(fits)

@@ -31,7 +31,7 @@ from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, TrainingContext
 from dpforest_duckdb.splits.candidates import Candidates, candidates
-from dpforest_duckdb.splits.limits import MAX_LEAVES
+from dpforest_duckdb.splits.limits import most_leaves
 from dpforest_duckdb.splits.utilities import Utility
 
 
@@ -197,7 +197,7 @@ def specialised(attribute: Utility, point: Utility | None) -> Learner:
         splits = candidates(request.domain, context.recipe.split_type)
         growth = Growth(request.domain.cells, request.trees, len(request.domain.classes))
         roots = np.ones((1, sum(request.domain.cells)), dtype=np.bool_)
-        most = MAX_LEAVES // request.trees
+        most = most_leaves(request.domain) // request.trees
         cuts = [_Cut(splits, most, np.array([tree]), roots) for tree in range(request.trees)]
         tables = rows.count_classes(0, request.trees)
         for depth in range(request.depth):

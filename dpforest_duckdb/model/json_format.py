@@ -157,7 +157,7 @@ def _domain_json(domain: Domain) -> dict[str, Any]:
 
 
 def _text(value: object) -> str:
-    if not isinstance(value, str) or len(value) > 100_000 or not is_unicode(value):
+    if not isinstance(value, str) or not is_unicode(value):
         raise ValueError("not text")
     return value
 

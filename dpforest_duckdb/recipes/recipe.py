@@ -23,7 +23,7 @@ from dpforest_duckdb.request import Finish, Learner, Request, Stop
 from dpforest_duckdb.scoring.links import SHARES, SOFTMAX, Link
 from dpforest_duckdb.splits.candidates import SplitType
 from dpforest_duckdb.splits.choose import Chooser
-from dpforest_duckdb.splits.limits import MAX_LEAVES, deepest_complete
+from dpforest_duckdb.splits.limits import deepest_complete, most_leaves
 from dpforest_duckdb.tree import Voting
 
 BOOTSTRAP = "A row drawn several times into a bootstrap sample changes its counts by more than one."
@@ -289,7 +289,7 @@ class Recipe:
 
         Raises `DpforestError` if not even the roots can be split.
         """
-        deepest = deepest_complete(domain, self.split_type, MAX_LEAVES // trees)
+        deepest = deepest_complete(domain, self.split_type, most_leaves(domain) // trees)
         if deepest == 0:
             narrowest = min(domain.attributes, key=lambda a: a.cells)
             raise DpforestError(

@@ -14,7 +14,13 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.splits.candidates import SplitType, by_cell
 
 MAX_LEAVES = 100_000  # of all trees together
+MAX_SHARES = 3 * 2**20  # leaves times classes: with more, its file could be too large to be read
 MAX_COUNTS = 2**25  # private counts of one depth: nodes times cells times classes
+
+
+def most_leaves(domain: Domain) -> int:
+    """The number of leaves that all trees together can have."""
+    return min(MAX_LEAVES, MAX_SHARES // len(domain.classes))
 
 
 def most_counted(domain: Domain) -> int:

@@ -17,6 +17,7 @@ from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
 from dpforest_duckdb.learners import levels, specialisation
 from dpforest_duckdb.learners.levels import LEVELS
 from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.model.json_format import MAX_BYTES, MAX_NODES
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import RECIPES, find
@@ -26,9 +27,11 @@ from dpforest_duckdb.splits.choose import NO_SPLIT, Choice
 from dpforest_duckdb.splits.limits import (
     MAX_COUNTS,
     MAX_LEAVES,
+    MAX_SHARES,
     deepest_complete,
     fitting,
     most_counted,
+    most_leaves,
 )
 from dpforest_duckdb.tree import LEAF
 
@@ -137,7 +140,7 @@ def test_roots_that_cannot_be_split_are_refused_before_anything_is_read() -> Non
 def test_nodes_past_the_limit_stay_leaves(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, _, public = grown(find(name), epsilon=1000 * NANO, trees=2)
     everything = sum(len(tree.leaves) for tree in whole)
-    monkeypatch.setattr(levels, "MAX_LEAVES", 30)
+    monkeypatch.setattr(levels, "most_leaves", lambda _: 30)
     trees, account, _ = grown(find(name), epsilon=1000 * NANO, trees=2)
     assert 24 < sum(len(tree.leaves) for tree in trees) <= 30 < everything
     assert spending(account).epsilon <= account.plan.epsilon
@@ -156,7 +159,14 @@ def test_no_more_is_counted_than_memory_bears(monkeypatch: pytest.MonkeyPatch) -
     widths = [len(children) for children, _ in trees[0].descents(public.cells)]
     assert max(widths[:-1]) <= 9 < widths[-1], "the last depth is not counted by attribute"
     assert most_counted(domain()) == MAX_COUNTS // (6 * 4 * 2)
-    assert MAX_LEAVES < 10**6, "what a model file may hold"
+
+
+def test_no_forest_is_larger_than_a_model_file_may_be() -> None:
+    assert most_leaves(domain()) == MAX_LEAVES < MAX_NODES
+    many = replace(domain(), classes=tuple(map(str, range(10_000))))
+    assert most_leaves(many) == MAX_SHARES // 10_000
+    written = "10000,10000,-999999,"  # two counts and a vote: trees have up to two nodes per leaf
+    assert MAX_SHARES * len(written) < MAX_BYTES
 
 
 def test_a_model_says_how_many_nodes_the_limit_stopped(
@@ -168,7 +178,7 @@ def test_a_model_says_how_many_nodes_the_limit_stopped(
     )
     public = domain(cells=2, attributes=3)
     assert fit(con, "t", domain=public, recipe="dpdf", epsilon=100).limited == 0
-    monkeypatch.setattr(levels, "MAX_LEAVES", 6)
+    monkeypatch.setattr(levels, "most_leaves", lambda _: 6)
     forest = fit(con, "t", domain=public, recipe="dpdf", epsilon=100)
     assert forest.limited > 0
     assert Forest.from_json(forest.to_json()).limited == forest.limited
@@ -188,11 +198,11 @@ def test_a_model_says_what_the_limit_kept_from_being_refined(
     public = domain(cells=2, attributes=3)
     forest = fit(con, "t", domain=public, recipe=name, epsilon=100)
     assert (len(forest.trees[0].leaves), forest.limited) == (27, 0)
-    monkeypatch.setattr(specialisation, "MAX_LEAVES", 26)
+    monkeypatch.setattr(specialisation, "most_leaves", lambda _: 26)
     forest = fit(con, "t", domain=public, recipe=name, epsilon=100)
     assert (len(forest.trees[0].leaves), forest.limited) == (9, 9)
     wide = (replace(public.attributes[0], values=tuple("0123456789")), *public.attributes[1:])
-    monkeypatch.setattr(specialisation, "MAX_LEAVES", 10)
+    monkeypatch.setattr(specialisation, "most_leaves", lambda _: 10)
     fitted = fit(con, "t", domain=replace(public, attributes=wide), recipe=name, depth=1)
     assert fitted.limited == 0, "its only leaf was split by another attribute"
 

@@ -66,6 +66,20 @@ def test_the_domain_does_not_rest_on_the_rows(
     assert fit(con, "t", target="k").domain.attributes[0].values == ("x", "y", "z")
 
 
+def test_a_model_of_a_long_code_book_can_be_read_again(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
+) -> None:
+    """The name of an ENUM type holds all of its labels: here more than 100,000 characters."""
+    labels = [f"{number:04d} {'as printed in the code book ' * 2}" for number in range(2_000)]
+    con.execute(f"CREATE TYPE code AS ENUM ({', '.join(map(repr, labels))})")
+    con.execute("CREATE TABLE t (a code, k BOOLEAN)")
+    con.execute(
+        "INSERT INTO t SELECT enum_range(NULL::code)[1 + i], i < 900 FROM range(2_000) r(i)"
+    )
+    forest = fit(con, "t", target="k", recipe="private-rdt")
+    assert Forest.from_json(forest.to_json()).to_json() == forest.to_json()
+
+
 def test_the_whole_cost_is_debited_before_a_row_is_read(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
