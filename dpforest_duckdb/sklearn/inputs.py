@@ -157,13 +157,20 @@ def target(y: Any) -> Labels:
     """
     labels = None
     with contextlib.suppress(ValueError):
-        given = _of_list(y) if isinstance(y, list | tuple) else readable_labels(y)
+        given = _of_list(y) if isinstance(y, list | tuple) else _real(readable_labels(y))
         labels = column_or_1d(given, warn=True)
     if labels is None:
         raise ValueError("y should be a 1d array: a class for each row.")
     labels = np.asarray(labels)
     plain = labels.dtype != object and (labels.dtype.kind != "U" or _is_plain(labels.tolist()))
     return labels if plain else _objects(map(_readable_label, labels.tolist()))
+
+
+def _real(labels: Any) -> Any:
+    """Labels as they were before a library made complex numbers of all, for the sake of one."""
+    if getattr(getattr(labels, "dtype", None), "kind", "") != "c" or labels.ndim != 1:
+        return labels
+    return _objects(label if label.imag else label.real for label in labels.tolist())
 
 
 def _of_list(given: Sequence[object]) -> Labels | Sequence[object]:

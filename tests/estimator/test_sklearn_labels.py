@@ -198,6 +198,23 @@ def test_labels_that_are_dates_beyond_those_of_python_are_missing(kind: Any) -> 
     assert target(y).tolist() == [dt.date(1970, 1, 1), None, None]
 
 
+@pytest.mark.parametrize(
+    "y",
+    [
+        pandas.Series([0, 1, 1j]),
+        pandas.DataFrame({"y": [0, 1, 1j]}),
+        np.array([0, 1, 1j]),
+        polars.Series([0, 1, 2**100], dtype=polars.Int128),
+        polars.Series([False, True, 2**63], strict=False),
+    ],
+    ids=["pandas", "frame", "numpy", "int128", "booleans"],
+)
+def test_a_label_that_makes_others_of_its_type_decides_no_refusal(y: Any) -> None:
+    assert [float(label) for label in target(y)[:2].tolist()] == [0, 1]
+    with pytest.raises(ValueError, match="1d array"):
+        target(np.ones((3, 2), dtype=complex))
+
+
 def test_labels_of_numpy_that_are_no_unicode_are_missing() -> None:
     y = np.array([ord("x"), 0x110000], np.uint32).view("<U1")
     assert target(y).tolist() == ["x", None]

@@ -35,7 +35,7 @@ from dpforest_duckdb.sql import Column, Sql, nested
 
 PARQUET, CSV = (".parquet", ".pq"), (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _PATTERN = frozenset("*?[")
-LEAST_BUFFER, LONGEST_RECORD = 2**25, 2**26  # bytes of a CSV file
+LONGEST_RECORD = 2**26  # bytes of a CSV file that are read at once
 
 
 def is_data_file(path: str | Path) -> bool:
@@ -312,12 +312,6 @@ def _parquet(files: Sequence[Path], *, repair: bool = False) -> Sql:
     )
 
 
-def _buffer(file: Path) -> int:
-    """The bytes of a CSV file that are read at once: all of them, up to a limit."""
-    packed = 1032 if file.suffix.lower() == ".gz" else 1  # the most that gzip shortens a text
-    return min(max(_state(file)[1] * packed, LEAST_BUFFER), LONGEST_RECORD)
-
-
 def _csv(files: Sequence[Path], header: Header) -> Sql:
     """The rows of CSV files as text; spaces around a value are not part of it.
 
@@ -327,7 +321,8 @@ def _csv(files: Sequence[Path], header: Header) -> Sql:
     feed, also after a carriage return: if DuckDB looked for other ends, a lone carriage return in
     one row could change how all rows are read. Outside of quotes it ends a record. One thread reads
     a file: several would look for records in its middle, and might begin in a quoted value. The
-    rows after a record that is longer than a buffer may be lost, so buffers are large.
+    rows after a record that is longer than a buffer may be lost, so buffers are large. Their size
+    must not follow that of the file: statements can be shown, and one row changes it.
     """
     dialect = DuckDB()
     return nested(
@@ -338,5 +333,5 @@ def _csv(files: Sequence[Path], header: Header) -> Sql:
         ],
         files=[dialect.text(str(file)) for file in files],
         delimiter=dialect.text(header.delimiter),
-        buffer_size=max(map(_buffer, files)),
+        buffer_size=LONGEST_RECORD,
     )

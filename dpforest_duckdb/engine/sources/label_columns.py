@@ -35,8 +35,8 @@ def readable_labels(y: Any) -> Any:
     kind = getattr(y, "dtype", None)
     if type(kind).__module__.startswith("pandas"):
         return _of_pandas(y, kind)
-    if type(y).__module__.startswith("polars") and str(kind) in ("String", "Categorical"):
-        return _texts_in_arrow(y.to_arrow(), y)
+    if type(y).__module__.startswith("polars"):
+        return _of_polars(y, str(kind))
     in_arrow = type(y).__module__.startswith("pyarrow") and hasattr(y, "type")
     return _texts_in_arrow(y, y) if in_arrow else y
 
@@ -57,6 +57,13 @@ def _of_pandas(y: Any, kind: Any) -> Any:
             return _dates(column)
         return _texts_in_arrow(column, y)
     return y
+
+
+def _of_polars(y: Any, kind: str) -> Any:
+    """Labels in a type of polars. NumPy has no integers of 128 bits."""
+    if kind in ("String", "Categorical"):
+        return _texts_in_arrow(y.to_arrow(), y)
+    return np.array(y.to_list(), dtype=object) if kind.endswith("Int128") else y
 
 
 def _of_categories(y: Any) -> Any:

@@ -249,14 +249,19 @@ def test_rows_after_a_long_record_of_a_csv_file_are_read(tmp_path: Path) -> None
     assert np.sum(cells(path, OF_TEXTS)) == before + 10
 
 
-def test_a_csv_file_is_read_in_buffers_of_its_size(tmp_path: Path) -> None:
-    path = tmp_path / "rows.csv.gz"
-    path.write_bytes(bytes(50_000))
-    assert files._buffer(path) == 50_000 * 1032
-    path = path.rename(tmp_path / "rows.csv")
-    assert files._buffer(path) == files.LEAST_BUFFER
-    os.truncate(path, 2**40)
-    assert files._buffer(path) == files.LONGEST_RECORD
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz"])
+def test_the_statement_that_reads_a_csv_file_does_not_show_its_size(
+    tmp_path: Path, suffix: str
+) -> None:
+    """Statements are printed with --show-sql, and one row more or less changes the size."""
+    path = tmp_path / f"rows.{suffix}"
+    header = files.Header(("a", "n", "y"), ",")
+    shown = set()
+    for size in (50_000, 50_001, 2**25 + 1, 2**25 + 9, 2**30):
+        path.touch()
+        os.truncate(path, size)
+        shown.add(str(files._csv([path], header)))
+    assert len(shown) == 1
 
 
 def test_one_thread_reads_a_csv_file(tmp_path: Path) -> None:

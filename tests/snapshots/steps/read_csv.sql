@@ -25,6 +25,6 @@ FROM read_csv(
   strict_mode = false,
   ignore_errors = true,
   parallel = false,
-  buffer_size = 33554432
+  buffer_size = 67108864
 )
 WHERE hash(column0, column1, column2, column3) IS NOT NULL
