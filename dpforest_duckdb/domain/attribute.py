@@ -277,9 +277,10 @@ class Attribute:
             if written or families == {"boolean", "text"}:
                 raise refusal
             try:
+                bound = self.bound(kind)  # refuses categories that are no values of the type
                 if kind != self.type:
                     refuse_inexact(self.name, kind, self.held)
-                return self.bound(kind)
+                return bound
             except DpforestError:
                 raise refusal from None
         edges = self.edges

@@ -305,6 +305,10 @@ class ModelStore(Protocol):
     def writable(self) -> bool:
         """Whether models can be stored and dropped."""
 
+    @property
+    def lasting(self) -> bool:
+        """Whether models are still there when the connection is closed."""
+
     def names(self) -> list[str]:
         """The names of the stored models, sorted."""
 

@@ -53,6 +53,11 @@ class FoundRows(ABC):
         """Whether the types of the columns are declared where the rows are."""
         return True
 
+    @property
+    def lasting(self) -> bool:
+        """Whether they are still there when the connection is closed."""
+        return True
+
     def remarks(self, domain: Domain, columns: Mapping[str, ColumnType] | None = None) -> list[str]:
         """What a bound domain may get wrong: nothing, if the rows are typed.
 
@@ -88,6 +93,10 @@ class TableRows(FoundRows):
 
     engine: DuckDBEngine | SparkEngine
     in_table = True
+
+    @property
+    def lasting(self) -> bool:
+        return bool(self.engine.home(self.table.catalog).path)
 
     def account(self, ledger: str | Path | None, dataset: str | None) -> KeptAccount:
         if dataset is not None:

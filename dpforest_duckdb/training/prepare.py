@@ -101,6 +101,7 @@ def prepare(
         store.check_name(rows.engine.models, name, replace=replace)
     notes = (
         *filter(None, [own_account.new_dataset]),
+        *_storage_notes(rows, name),
         *fitted.remarks,
         *ruled_out(own_account, budget, unit, given=privacy_unit is not None),
         *rows.remarks(fitted.domain, fitted.table.columns),
@@ -140,6 +141,16 @@ def _warn(run: Run) -> None:
         warn(in_python(note), PublicFactWarning)
     for flaw in run.recipe.flaws:
         warn(f"Recipe {run.recipe.label} is not private: {flaw}", NotPrivateWarning)
+
+
+def _storage_notes(rows: FoundRows, name: str | None) -> Iterator[str]:
+    """Where a model will be stored, if it will not last as long as its rows and their budget."""
+    if name is not None and rows.lasting and not rows.engine.models.lasting:
+        yield (
+            "The model will be stored in the connection's current database, which is in memory, so "
+            "it is lost when the connection is closed: keep it with forest.save(path), or first "
+            "run USE with the name of a database that is a file."
+        )
 
 
 def _budget_notes(recipe: Recipe, request: Request, *, wanted_delta: int) -> Iterator[str]:

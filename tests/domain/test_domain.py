@@ -284,6 +284,8 @@ def test_a_model_of_a_float_column_is_read_whatever_its_categories() -> None:
     assert old.rebound(single) == old
     with pytest.raises(DpforestError, match="trained on DOUBLE: convert the column"):
         Attribute("x", "categorical", ("0", "0.1")).bound(DOUBLE).rebound(single)
+    with pytest.raises(DpforestError, match="trained on VARCHAR: convert the column"):
+        Attribute("x", "categorical", ("0", "a")).bound(VARCHAR).rebound(single)
 
 
 @pytest.mark.parametrize("bad", ["\ud800", "a\x00"])

@@ -80,6 +80,25 @@ def test_a_model_of_a_long_code_book_can_be_read_again(
     assert Forest.from_json(forest.to_json()).to_json() == forest.to_json()
 
 
+def test_a_model_in_memory_of_rows_in_a_file_is_warned_of(tmp_path: Path) -> None:
+    file, settings = (
+        tmp_path / "t.duckdb",
+        {"target": "ill", "epsilon": 1, "ledger": tmp_path / "b"},
+    )
+    with duckdb.connect(str(file)) as con:
+        visits(con)
+    for use, name, warned in (("memory", "m", 1), ("held", "n", 0), ("memory", None, 0)):
+        with duckdb.connect() as con, warnings.catch_warnings(record=True) as caught:
+            con.execute(f"ATTACH '{file}' AS held")
+            con.execute(f"USE {use}")
+            train(con, "held.visits", name=name, **settings)
+        assert sum("is in memory, so it is lost" in str(each.message) for each in caught) == warned
+    with duckdb.connect() as con, warnings.catch_warnings(record=True) as caught:
+        visits(con)
+        train(con, "visits", name="m", **settings)
+    assert not any("is in memory, so it is lost" in str(each.message) for each in caught)
+
+
 def test_the_whole_cost_is_debited_before_a_row_is_read(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

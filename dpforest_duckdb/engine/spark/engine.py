@@ -349,7 +349,7 @@ def type_of(field: Any) -> ColumnType:
 class NoModels:
     """Spark stores no models."""
 
-    writable = False
+    writable = lasting = False
 
     def names(self) -> list[str]:
         return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Literal
 
 import duckdb
 
@@ -30,11 +30,11 @@ class DuckDBModels:
 
     @property
     def writable(self) -> bool:
-        found = self._statements.run(
-            "SELECT readonly FROM system.main.duckdb_databases() "
-            "WHERE database_name = system.main.current_database()"
-        )
-        return not found[0][0]
+        return not self._home("readonly")
+
+    @property
+    def lasting(self) -> bool:
+        return self._home("path") is not None
 
     def names(self) -> list[str]:
         return self._names(None) if self._exists() else []
@@ -71,6 +71,14 @@ class DuckDBModels:
     @property
     def _table(self) -> Sql:
         return DuckDB().ident(self._database, "dpforest", "models")
+
+    def _home(self, fact: Literal["readonly", "path"]) -> Any:
+        """A fact about the connection's current database."""
+        found = self._statements.run(
+            f"SELECT {fact} FROM system.main.duckdb_databases() "
+            "WHERE database_name = system.main.current_database()"
+        )
+        return found[0][0]
 
     def _run(self, sql: str, cursor: duckdb.DuckDBPyConnection | None, values: Any = None) -> Any:
         return self._statements.run(sql, values, on=cursor)
