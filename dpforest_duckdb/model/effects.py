@@ -21,6 +21,7 @@ from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, Tree, branch_of
 ROUNDING = 1e-9  # an effect below it comes from rounding: votes are in units of 1e-6
 TINY_VARIANCE = 1e-12  # so that none is 0
 BAND = 2.0  # standard deviations of the noise on either side of an effect
+LARGEST_BLOCK = 2**20  # values times nodes that are looked at together
 CLEAR_RATIO = 10.0  # by how much log-odds vary more than their noise, if a weight follows from them
 
 
@@ -82,22 +83,38 @@ def _effect(forest: ForestContent, flows: Sequence[_Flow], attribute: int) -> Ef
         tree = flow.tree
         if not (tree.attribute == attribute).any():
             continue  # the same for every value
-        reached = flow.reached(attribute, cells)
-        values += reached @ forest.link.outputs(tree)
-        # the noise of a leaf counts only where rows reach it: it can be unknown elsewhere
+        outputs = forest.link.outputs(tree)
         noise = flow.weight**2 * _variances(forest, tree)
-        used = (reached > 0).any(axis=0)
-        known = np.isfinite(noise[used]).all(axis=1)
-        spread = reached[:, used] ** 2
-        variance += spread[:, known] @ noise[used][known]
-        variance[(spread[:, ~known] > 0).any(axis=1)] = math.nan
-        rows += _rows(tree, reached, attribute)
+        for some in _blocks(len(cells), tree.nodes):
+            reached = flow.reached(attribute, cells[some])
+            values[some] += reached @ outputs
+            variance[some] += _spread(reached, noise)
+            rows[some] += _rows(tree, reached, attribute)
     weights = np.clip(rows, 0, None)
     weights = weights / weights.sum() if weights.any() else np.full(len(cells), 1 / len(cells))
     values, variance = forest.link.effects(values, variance, weights, len(forest.trees))
     values = np.where(np.abs(values) < ROUNDING, 0.0, values)
     labels = tuple(split_by.label(cell) for cell in cells)
     return Effect(attribute, labels, values, np.sqrt(variance), weights)
+
+
+def _blocks(values: int, nodes: int) -> list[slice]:
+    """Parts of the values, of which a matrix `[value, node]` does not need much memory."""
+    size = max(1, LARGEST_BLOCK // nodes)
+    return [slice(start, start + size) for start in range(0, values, size)]
+
+
+def _spread(reached: Floats, noise: Floats) -> Floats:
+    """The variance `[value, class]` of the noise in mean outputs, from that of each node.
+
+    The noise of a leaf counts only where rows reach it: it can be unknown elsewhere.
+    """
+    used = (reached > 0).any(axis=0)
+    known = np.isfinite(noise[used]).all(axis=1)
+    parts = reached[:, used] ** 2
+    found: Floats = parts[:, known] @ noise[used][known]
+    found[(parts[:, ~known] > 0).any(axis=1)] = math.nan
+    return found
 
 
 @dataclass(frozen=True)

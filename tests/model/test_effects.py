@@ -143,6 +143,17 @@ def test_trees_that_vote_by_shares_have_a_band_of_their_mean(trees: int) -> None
     assert effect.deviation[:3, 1] == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("counts", [True, False])
+def test_many_values_are_looked_at_in_parts(counts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A matrix of 10,000 values and the nodes below them would need gigabytes."""
+    whole = [*effects(deep(counts)), *effects(additive())]
+    monkeypatch.setattr("dpforest_duckdb.model.effects.LARGEST_BLOCK", 1)
+    for one, same in zip([*effects(deep(counts)), *effects(additive())], whole, strict=True):
+        assert one.values == pytest.approx(same.values)
+        assert one.deviation == pytest.approx(same.deviation, nan_ok=True)
+        assert one.weights == pytest.approx(same.weights)
+
+
 def test_a_forest_without_a_split_has_no_effects() -> None:
     leaf = Tree(*(np.zeros(1, dtype=np.int64) for _ in range(4)), None, np.array([[1, 2]]))
     found = forest_of(DOMAIN, leaf)
