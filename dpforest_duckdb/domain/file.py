@@ -247,9 +247,11 @@ def _toml(value: object) -> str:
 def _class_list(name: str, column: Mapping[str, Any]) -> tuple[str, ...]:
     domain = column.get("domain")
     if not isinstance(domain, list) or not domain:
+        ranges = " To predict a number, store ranges of it as classes."
         raise DpforestError(
             f'The target "{name}" has no list of classes: choose another --target, or add '
             "domain = […] to its [[column]] in the domain file."
+            f"{ranges if column.get('kind') == 'numeric' else ''}"
         )
     if len(domain) < 2:
         raise DpforestError(f'The target "{name}" needs at least two classes in its domain.')

@@ -15,6 +15,7 @@ from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.errors import UsageError
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
+_QUOTED = re.compile(r'\s*"((?:[^"]|"")+)"\s*=(.*)', re.DOTALL)
 
 
 def domain_from_flags(
@@ -31,6 +32,11 @@ def domain_from_flags(
     >>> domain = domain_from_flags("ill", ["age=0:99"], ["sex=F,M"], "no,yes")
     >>> [attribute.name for attribute in domain.attributes], domain.classes
     (['age', 'sex'], ('no', 'yes'))
+
+    An equals sign in a name is kept if the name is in double quotes:
+
+    >>> domain_from_flags("ill", ['"k=v"=0:9'], [], "no,yes").attributes[0].name
+    'k=v'
     """
     if not target:
         raise UsageError("Name the column to predict with --target.")
@@ -61,6 +67,10 @@ def domain_from_flags(
 
 def _numeric(text: str) -> dict[str, Any]:
     name, bounds = _named("--numeric", text, "NAME=LOW:HIGH, such as age=0:99")
+    if "=" in bounds:
+        raise UsageError(
+            f'--numeric "{text}" has two equals signs: put a name that has one in double quotes.'
+        )
     parts = bounds.split(":")
     if len(parts) % 2:  # times of day have colons too, the same number in both bounds
         raise UsageError(f'--numeric "{text}" needs two bounds: write NAME=LOW:HIGH.')
@@ -75,8 +85,12 @@ def _categorical(text: str) -> dict[str, Any]:
 
 
 def _named(option: str, text: str, form: str) -> tuple[str, str]:
-    name, equals, rest = text.partition("=")
-    if not equals or not name.strip() or not rest.strip():
+    """A column's name, which may stand in double quotes, and what is declared of it."""
+    quoted = _QUOTED.fullmatch(text)
+    name, _, rest = text.partition("=")
+    if quoted:
+        name, rest = quoted[1].replace('""', '"'), quoted[2]
+    if not name.strip() or not rest.strip():
         raise UsageError(f'{option} "{text}" is not of the form {form}.')
     return name.strip(), rest
 

@@ -54,7 +54,10 @@ def ordinal(value: object, family: Family) -> Number:
         return float(value)
     if isinstance(value, int | float):
         return value
-    raise DpforestError("A bound, edge or value of a numeric column is not a number.")
+    raise DpforestError(
+        "A bound, edge or value of a numeric column is neither a number nor a date: in Python, "
+        "write dates as datetime.date(2020, 1, 31)."
+    )
 
 
 def last_moment(seconds: float, unit: int) -> dt.datetime:

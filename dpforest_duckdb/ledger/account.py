@@ -314,7 +314,8 @@ class Account(KeptAccount):
         if cap and not self.writable:
             raise BudgetError(
                 f'Refused: table "{self.info.display}" has a cap, and its database is read-only, '
-                "so a debit cannot be recorded in it: open the database for writing."
+                "so a debit cannot be recorded in it: make its file and folder writable, and in "
+                "Python connect without read_only."
             )
 
     def _warn_if_read_only(self) -> None:
@@ -329,7 +330,8 @@ class Account(KeptAccount):
     def _refuse_read_only(self) -> None:
         if not self.writable:
             raise BudgetError(
-                "The database is read-only, and a cap is stored in it too: open it for writing."
+                "The database is read-only, and a cap is stored in it too: make its file and "
+                "folder writable, and in Python connect without read_only."
             )
 
 

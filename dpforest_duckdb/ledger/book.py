@@ -185,7 +185,7 @@ class Ledger:
             if row != chain.row(row[1]):
                 before = f"entry {chain.next - 1}" if chain.rows else "an empty ledger"
                 raise self._error(
-                    f"has been changed: entry {chain.next} does not follow from {before}; "
+                    f"has been changed or cut: entry {chain.next} does not follow from {before}; "
                     "restore it from a backup"
                 )
             try:

@@ -12,6 +12,7 @@ import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any, ClassVar, Literal
 
 from dpforest_duckdb.domain.names import fold
@@ -132,10 +133,11 @@ class Debit(Charge):
     state: State = "open"
 
     def facts(self) -> dict[str, Any]:
-        """The run as a JSON object, in ε and δ."""
-        names = ("time", "recipe", "model")
+        """The run as a JSON object, in ε and δ; the time is cut to the hour."""
         return {
-            **{name: getattr(self, name) for name in names},
+            "time": datetime.fromisoformat(self.time).isoformat(timespec="seconds"),
+            "recipe": self.recipe,
+            "model": self.model,
             "epsilon": self.epsilon / NANO,
             "delta": self.delta / ATTO,
             "private": self.private,

@@ -76,7 +76,10 @@ _REMEDIES = {
     "leave it out of the domain or pass --exclude": "leave it out of X, and of domain",
     "correct the domain, or leave it out with --exclude": "correct domain, or add it to X",
 }
-DECLARE = "Declare what is public with bounds, categories and classes."
+DECLARE = (
+    "Declare what is public with bounds, categories and classes; leave ids out, or name the one "
+    "that ε protects as privacy_unit."
+)
 
 
 class InvalidInputError(DpforestError, ValueError):

@@ -96,7 +96,7 @@ def test_budget_json_and_raising(db: Path) -> None:
     (listed,) = shown.pop("tables")
     assert shown == said.facts, "the one table with a budget needs no --table"
     assert listed == {**said.facts, "missing": False}
-    day, hour = entry["time"].removesuffix("+00:00").split("T")
+    day, hour = entry["time"].removesuffix(":00:00+00:00").split("T")
     assert f"{day} {hour}:00 UTC" in dpforest(*show[:-1]).out
 
 

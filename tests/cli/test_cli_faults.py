@@ -77,7 +77,7 @@ def test_a_read_only_database(db: Path, tmp_path: Path) -> None:
         plainly("score", *model, "--table", "fresh", "--into", "s"), "read-only", "dpforest sql"
     )
     cap = ("budget", "set", "--db", db, "--table", "visits", "--epsilon", "4")
-    refused(plainly(*cap), "open it for writing")
+    refused(plainly(*cap), "make its file and folder writable")
     refused(plainly("models", "drop", "risk", "--db", db), "read-only", "writable")
     assert state(db) == before
     said = plainly(*train(db, "--out", out))

@@ -112,6 +112,7 @@ BAD: dict[str, tuple[tuple[str, ...], str, int]] = {
     "no bounds": (("--db", "part-1.csv", *DECLARED, "--numeric", "size"), "NAME=LOW:HIGH", 2),
     "one bound": (("--db", "part-1.csv", *DECLARED, "--numeric", "size=4"), "two bounds", 2),
     "no name": (("--db", "part-1.csv", *DECLARED, "--numeric", "=0:9"), "NAME=LOW:HIGH", 2),
+    "an equals sign": (("--db", "part-1.csv", *DECLARED, "--numeric", "k=v=0:9"), "quotes", 2),
     "text as bounds": (("--db", "part-1.csv", *DECLARED, "--numeric", "size=a:b"), "no number", 2),
     "bounds in other digits": (
         ("--db", "part-1.csv", *DECLARED, "--numeric", "size=0:٩٩"),

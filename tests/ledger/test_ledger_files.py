@@ -134,7 +134,7 @@ def test_the_chain_shows_an_edit(ledger: Ledger, statement: str, entry: int) -> 
     edit(ledger, *drops, statement, *triggers)
     before = f"entry {entry - 1}" if entry > 1 else "an empty ledger"
     expected = (
-        f"The ledger at {ledger.path} has been changed: entry {entry} does not follow from "
+        f"The ledger at {ledger.path} has been changed or cut: entry {entry} does not follow from "
         f"{before}; restore it from a backup."
     )
     for use in (ledger.read, lambda: debit(ledger, 1)):
