@@ -406,7 +406,7 @@ def _show_forests(runs: list[Run], forests: list[Forest], out: str | None, as_js
     with printing(_if_unprinted(runs, forests, out)):
         if as_json:
             found = [
-                {**facts(forest), "cost": run.cost / NANO}
+                {**facts(forest), "picked": forest.picked, "cost": run.cost / NANO}
                 for run, forest in zip(runs, forests, strict=True)
             ]
             emit({"models": found} if len(found) > 1 else found[0])

@@ -161,7 +161,7 @@ def test_dry_run_names_the_recipe_that_follows_if_one_attribute_suffices(tmp_pat
 
 def test_show_sql_is_on_stderr_and_hides_the_salt(db: Path) -> None:
     said = dpforest(*train(db, "--name", "again", "--show-sql", "--json", "--privacy-unit", "who"))
-    assert set(said.facts) == FOREST_KEYS | {"cost"}
+    assert set(said.facts) == FOREST_KEYS | {"picked", "cost"}
     for word in ("CREATE TEMP TABLE", "GROUP BY", "-- reads private rows: yes", "$salt"):
         assert word in said.err
     assert not re.search(r"\b\d{15,}\b", said.err), "a number as long as a salt"

@@ -15,7 +15,7 @@ from dpforest_duckdb import load_forest
 
 def test_train_reports_the_forest_and_nothing_else(db: Path) -> None:
     said = dpforest(*train(db, "--name", "again", "--json"))
-    assert set(said.facts) == FOREST_KEYS | {"cost"}
+    assert set(said.facts) == FOREST_KEYS | {"picked", "cost"}
     assert said.facts["model"] == "again"
     assert said.facts["private"] is True
     assert (said.facts["epsilon"], said.facts["delta"]) == (1, 0)
