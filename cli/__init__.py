@@ -20,6 +20,7 @@ from dpforest_duckdb.cli.domain import domain
 from dpforest_duckdb.cli.evaluate import evaluate
 from dpforest_duckdb.cli.exit_codes import ended_by, interrupt, reported
 from dpforest_duckdb.cli.models import models
+from dpforest_duckdb.cli.output import be_quiet
 from dpforest_duckdb.cli.recipes import recipes
 from dpforest_duckdb.cli.report import report
 from dpforest_duckdb.cli.rules import rules
@@ -73,8 +74,18 @@ def _about(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the versions.")
     ] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet",
+            "-q",
+            envvar="DPFOREST_QUIET",
+            help="Print only warnings and errors on stderr, no notes.",
+        ),
+    ] = False,
 ) -> None:
     """Differentially private decision forests, trained inside DuckDB and scored with plain SQL."""
+    be_quiet(quiet)
 
 
 def main() -> None:

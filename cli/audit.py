@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpforest_duckdb.cli import options
-from dpforest_duckdb.cli.output import emit, number, say, show_table
+from dpforest_duckdb.cli.output import emit, inform, number, show_table
 from dpforest_duckdb.errors import DpforestError, UsageError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def audit(
         )
         for case in cases():
             findings.append(audit_mechanism(case, draws or DRAWS))
-            say(_line(findings[-1]))
+            inform(_line(findings[-1]))
     else:
         options.refuse_idle("goes with audit mechanisms", draws=draws)
         every = [n for n, r in RECIPES.items() if r.published is not None or not as_published]
@@ -90,7 +90,7 @@ def audit(
             for delta in ("0", DELTA) if name in WITH_DELTA else ("0",):
                 found = audit_recipe(name, runs or RUNS, delta=delta, as_published=as_published)
                 findings.append(found)
-                say(_line(found))
+                inform(_line(found))
     if as_json:
         emit({"findings": [_facts(finding) for finding in findings]})
     else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpforest_duckdb.cli import opening, options
-from dpforest_duckdb.cli.output import emit, say, tell
+from dpforest_duckdb.cli.output import emit, inform, tell
 from dpforest_duckdb.domain.names import fold, hint, listed, spellings
 from dpforest_duckdb.errors import DpforestError, number_of, one_line
 
@@ -66,7 +66,7 @@ def domain(
     content = {"target": named, "column": columns}
     blank = sum("todo" in column for column in columns)
     if blank:
-        say(
+        inform(
             f"Columns that are not declared: {blank}. At each TODO, remove the # of one kind and "
             "correct its values, or delete the column from the file: then it is not used."
             + ("" if source.typed else " Bounds with a decimal point are for fractions.")

@@ -27,23 +27,41 @@ _NAMED = re.compile(r"(?:\S+(?: \S+)?)? {2,}")  # the name of a fact, up to the 
 Paragraph = tuple[str, list[str]]  # a heading, and the lines below it
 
 
+class _Quiet:
+    """What `dpforest --quiet` asks for."""
+
+    wanted = False
+
+
 def tell(text: object, *, hanging: int = 0) -> None:
     """One line of the result, on stdout; `hanging` more columns indent what follows if it is cut.
 
-    Names come from catalogues and files, so every verb writes them through here, `say`, `note`,
-    `warn`, `show_table` or `emit`: none of these lets a character through that steers a terminal.
+    Names come from catalogues and files, so every verb writes them through here, `say`, `inform`,
+    `note`, `warn`, `show_table` or `emit`: none of these lets a character through that steers a
+    terminal.
     """
     print(_wrapped(one_line(text), sys.stdout, hanging))
 
 
 def say(text: object) -> None:
-    """One line for people, on stderr."""
+    """One line that people must see, on stderr."""
     _print(_wrapped(one_line(text), sys.stderr))
+
+
+def be_quiet(quiet: bool) -> None:
+    """Whether `inform` and `note` print nothing from now on."""
+    _Quiet.wanted = quiet
+
+
+def inform(text: object) -> None:
+    """One line for people who look on, on stderr."""
+    if not _Quiet.wanted:
+        say(text)
 
 
 def note(sentence: str) -> None:
     """What people should know, on stderr."""
-    say(f"Note: {sentence}")
+    inform(f"Note: {sentence}")
 
 
 def warn(sentence: str) -> None:
@@ -76,7 +94,7 @@ def say_spent(account: AnyAccount) -> None:
         spent += f"{';' if cap else ','} δ = {show(budget.spent_delta, ATTO)}"
     if budget.spent_delta and cap:
         spent += f" of {show(cap.delta, ATTO)}, {show(budget.left_delta or 0, ATTO)} left"
-    say(f'Spent on {account.noun} "{name}" so far: {spent}.')
+    inform(f'Spent on {account.noun} "{name}" so far: {spent}.')
 
 
 def _wrapped(line: str, stream: TextIO | None, hanging: int = 0) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dpforest_duckdb.cli.output import note, say
+from dpforest_duckdb.cli.output import inform, note
 
 if TYPE_CHECKING:
     from dpforest_duckdb.training.run import Run
@@ -20,7 +20,7 @@ def say_public(runs: list[Run], source: str) -> None:
     shared = len(runs) > 1
     space = max(run.bytes_after(runs[:number], shared=shared) for number, run in enumerate(runs))
     for line in dict.fromkeys(line for run in runs for line in _public(run, source, space)):
-        say(line)
+        inform(line)
     for sentence in dict.fromkeys(sentence for run in runs for sentence in _notes(run)):
         note(sentence)
 

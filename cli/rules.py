@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dpforest_duckdb.cli import opening, options
-from dpforest_duckdb.cli.output import emit, say, show_table, warn_if_not_private
+from dpforest_duckdb.cli.output import emit, inform, show_table, warn_if_not_private
 
 SCREEN = 40  # more rules than that fill a screen
 
@@ -57,19 +57,19 @@ def rules(
     show_table(keys, [[row[key] for key in keys] for row in rows], title="rule", between="AND")
     sys.stdout.flush()  # the note comes below the rules, also if both go to one file
     classes = forest.domain.classes
-    say(
+    inform(
         f"Counts are in the order of the classes {', '.join(classes)}; noise is the "
         "standard deviation of the noise in each count."
     )
     if forest.link.log_odds:
         whose = f"of {classes[1]}" if len(classes) == 2 else "of all classes in that order"
-        say(
+        inform(
             f"Log-odds are what a leaf adds to those {whose}: the prediction follows from the sum "
             "over all trees."
         )
     if len(found) > SCREEN and top is None:
         or_leaves = "" if leaves_only else ", --leaves-only leaves out inner nodes"
-        say(f"{len(found):,} rules: --top 20 shows those with the largest support{or_leaves}.")
+        inform(f"{len(found):,} rules: --top 20 shows those with the largest support{or_leaves}.")
 
 
 def added(log_odds: dict[str, float] | None) -> str | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 import typer
 
 from dpforest_duckdb.cli import opening, options
-from dpforest_duckdb.cli.output import emit, note, say, warn
+from dpforest_duckdb.cli.output import emit, inform, note, warn
 from dpforest_duckdb.errors import DpforestError, UsageError
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _check_size(text: str, *, force: bool, faster: bool) -> None:
             f"The SQL has {size / 1e6:.1f} MB, too much for many databases: {remedy}, or use "
             "dpforest score."
         )
-    say(f"{size / 1000:.0f} KB of SQL")
+    inform(f"{size / 1000:.0f} KB of SQL")
     if size > WARNED_BYTES:
         warn("Some databases do not accept so much in one statement (Athena: 262 KB).")
 

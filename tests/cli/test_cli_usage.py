@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from shell import dpforest, state, train
+from shell import dpforest, refused, state, train
 from visits import SECRET
 
 from dpforest_duckdb.cli.sections import SECTIONS
@@ -138,3 +138,16 @@ def test_the_package_runs_as_a_module() -> None:
     command[-1] = "--help"
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.stdout.startswith("Usage: dpforest [OPTIONS]")
+
+
+def test_quiet_commands_print_warnings_and_errors_alone(
+    db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = dpforest("--quiet", *train(db, "--name", "m1"))
+    assert (said.code, said.err) == (0, "")
+    assert "stored as" in said.out
+    assert "Taken as public" in dpforest(*train(db, "--name", "m2")).err
+    monkeypatch.setenv("DPFOREST_QUIET", "1")
+    said = dpforest(*train(db, "--name", "m3", "--seed", "1", "--not-private"))
+    assert {line.partition(":")[0] for line in said.err.splitlines()} == {"Warning"}
+    refused(dpforest(*train(db, "--name", "m3")), "m3")
