@@ -73,7 +73,8 @@ LEAF_COUNTS = LeafRelease(LAPLACE, _counts)
 LABEL = LeafRelease(drawn(PERMUTE_AND_FLIP, "class counts"), _label, "label")
 SMOOTH_FLAWS = (
     "The exponential mechanism is not private with smooth sensitivity.",
-    "If two classes are nearly equally frequent, one row changes the scale of the noise itself.",
+    "One row changes the scale of the noise itself, and reveals more, without a limit, the farther "
+    "the most frequent class of a leaf is ahead.",
 )
 SMOOTH_LABEL = LeafRelease(
     Answer(f"{EXPONENTIAL.name}, smooth sensitivity"), _smooth_label, "label"

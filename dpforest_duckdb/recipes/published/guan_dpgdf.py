@@ -3,9 +3,9 @@ algorithm with high utility, Computers & Security 96, 2020; known through the th
 
 Trees on disjoint rows, each with all of B: ε1 = B/2 for the splits, equal at every layer, and ε2 =
 B/2 for the class counts of leaves. Each deeper layer of leaves has more by the cube root of 2
-(4.33). As printed, (4.34) has i + 1 in its exponent, so its layers add up to 1.587 ε2, of which a
-row pays for one. Then Algorithm 2 removes trees one by one by the error of the rest, and keeps the
-set with the least error. d = m/2, τ = 50.
+(4.33). As printed, (4.34) has i + 1 in its exponent, so its layers add up to 1.587 ε2. Then
+Algorithm 2 removes trees one by one by the error of the rest, and keeps the set with the least
+error. d = m/2, τ = 50.
 Assumed: m/2 rounded down; Gini weighted by rows, with Δ = 2, as its sensitivity is not given; a
 child per category, two for a number; errors are those on the training rows; public bins for the
 averages of every five values; majority. Cut: Algorithm 2 runs once, on all trees, not on random
@@ -99,6 +99,7 @@ LINES = (
         "A leaf of layer i has ε2 (1 − ∛2) ∛2^(i+1) / (1 − ∛2^d).",
         "thesis (4.34)",
         "plan: cube_roots",
+        assumed="Layer i is below i splits. All layers are debited: together 1.587 ε2.",
         repaired="Every leaf has all of ε2, because a row lies in one leaf.",
     ),
     Line(
@@ -143,7 +144,7 @@ _PUBLISHED = Recipe(
     learner=BY_TRUE_ERRORS,
     finish=each(alone(vote_by_majority)),
     flaws=(
-        "With d = 1 the layer of (4.34) costs a row 1.587 times the budget of the counts.",
+        "At depth 1, and no other, the layer of (4.34) costs a row 1.587 times ε2.",
         "Trees are selected by their errors on the true rows, which nothing pays for.",
     ),
     lines=LINES,

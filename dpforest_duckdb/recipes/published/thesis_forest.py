@@ -4,11 +4,9 @@ Binary trees on disjoint rows. A node has K random attributes. For each, a priva
 among ten equidistant points (5.1), or one category against the rest (5.2). Then the attribute is
 drawn by −N·MSE (5.3). Each draw has ε_s = ε_a = B/(4 d_m), so a node costs (K + 1)/2 times what is
 charged. A node ends at d_m, with one class, or with fewer than 4 rows. The label of a leaf is drawn
-by permute-and-flip with B/2; majority. d_m = m/2, but 4 on Banknote; τ = 9 on Banknote, 6 on
-Mushroom, 15 on Adult.
-Assumed: m/2 is rounded up; K = √m; τ = 15; minus signs in (5.1) to (5.3); labels −1 and 1, or 0
-and 1 as the variant `zero-one`; ten points without the ends of the public range; a node without a
-split is a leaf, and so is a child of fewer than 4 rows; rows that are alike end no node.
+by permute-and-flip with B/2; majority.
+Assumed: m/2 is rounded up; K = √m; τ = 15; labels −1 and 1, or 0 and 1 as the variant `zero-one`;
+ten points without the ends of the public range; a child of fewer than 4 rows is a leaf.
 """
 
 from __future__ import annotations
@@ -72,7 +70,7 @@ LINES = (
         "The median is one of ten equidistant points of the range of a number.",
         "thesis §5.1",
         "bins",
-        assumed="They divide the public range, or are the domain's edges nearest to such points.",
+        assumed="They divide the public range, up to a bin above the last edge of the domain.",
     ),
     Line(
         "The size of the subset is below m.",
@@ -84,6 +82,8 @@ LINES = (
         "The attribute is drawn by −MSE, with P = 1.",
         "thesis (5.3)",
         "choose: MSE_OF_SIGNED",
+        assumed="(5.1) to (5.3) get the minus sign that they lack in print. Labels are −1 and 1, "
+        "but 0 and 1 in the variant `zero-one`. More than two classes have Gini.",
         repaired="It is drawn by Gini weighted by rows, by permute-and-flip.",
     ),
     Line(
@@ -103,7 +103,7 @@ LINES = (
         "A node ends if |A| = 0.",
         "thesis §5.1",
         "split_type",
-        assumed="It ends if no split is left. Its code, Forest_434.py, uses one once on a path.",
+        assumed="It ends if no split is left. Its code splits once on a path by a category.",
     ),
     Line(
         "A node ends if its rows are all alike.",

@@ -71,7 +71,7 @@ LINES = (
         "learner: relevant",
         assumed="The weight is uncertainty times mean interaction, computed once for all trees "
         "of a phase. Attributes below a hundredth of the largest uncertainty come last. "
-        "p is √m of the attributes left.",
+        "p is ⌊√m⌋ of the attributes left.",
         repaired="Nothing is weighed.",
     ),
     Line(
@@ -97,7 +97,8 @@ LINES = (
         "thesis §4.5.2",
         "second: SecondPhase",
         assumed="If no tree misclassifies a row, v_i is 1 for all rows.",
-        repaired="A row that half of the trees misclassify counts twice, at twice the sensitivity.",
+        repaired="A row that half or more of the trees misclassify counts twice, at twice the "
+        "sensitivity.",
     ),
     Line("The first phase has a share α.", NO_TEXT, "second: SecondPhase", assumed="It is ½."),
     Line(

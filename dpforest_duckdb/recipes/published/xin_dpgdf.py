@@ -81,6 +81,7 @@ LINES = (
         "Leaves use smooth sensitivity.",
         "poster, 2b",
         "leaf: SMOOTH_LABEL",
+        assumed="They do so as in smooth-forest: the poster has no formula.",
         repaired="They use permute-and-flip on class counts.",
     ),
     Line(
