@@ -52,7 +52,8 @@ class SparkFiles(SparkEngine):
                 found = temporary.call(frame.inputFiles)
         except DpforestError:
             raise DpforestError(
-                f"Spark reads no Parquet files at {path}: check the path."
+                f"Spark cannot read {path} as Parquet files: check the path, and that no column "
+                "has a type that Spark lacks, such as TIME or a TIMESTAMP of nanoseconds."
             ) from None
         places = [urlsplit(name) for name in found]
         if any(place.scheme != "file" for place in places):

@@ -20,8 +20,9 @@ from dpforest_duckdb.sql import Sql
 
 Form = Literal["select", "view", "table", "macro", "dbt", "dbt-schema"]
 
-JINJA_OPENING = re.compile(r"\{(?=[{%#])")  # the first of two characters that open a block
-_INSIDE = re.compile(r"(?<=\{)(?=[{%#])")  # between the two
+# the first of two characters that open a block; \r is written as a block, which begins with a brace
+JINJA_OPENING = re.compile(r"\{(?=[{%#\r])")
+_INSIDE = re.compile(r"(?<=\{)(?=[{%#\r])")  # between the two
 
 
 class Dialect:

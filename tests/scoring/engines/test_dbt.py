@@ -45,13 +45,13 @@ def test_jinja_changes_no_name_and_no_category(made: MakeCase, name: str) -> Non
 
 def test_jinja_changes_no_enum_and_no_line_end(con: duckdb.DuckDBPyConnection) -> None:
     """Of the target: its type and its classes are in the SQL too."""
-    labels = ("{{ 1+1 }}", "a\rb", "it's")
+    labels = ("{{ 1+1 }}", "a{\rb", "it's")
     kind = column_type("ENUM({})".format(", ".join(map(DuckDB().quoted, labels))))
-    attributes = (Attribute("x\ry", "categorical", ("a\rb",), type=VARCHAR),)
+    attributes = (Attribute("x{\ry", "categorical", ("a{\rb",), type=VARCHAR),)
     domain = Domain(attributes, "y", labels[:2], kind)
     forest = forest_of(domain, one_split(domain, 0, [[9, 0], [0, 9], [0, 9]]))
-    con.execute('CREATE TABLE visits ("x\ry" VARCHAR)')
-    con.execute("INSERT INTO visits VALUES ('a\rb'), ('b')")
+    con.execute('CREATE TABLE visits ("x{\ry" VARCHAR)')
+    con.execute("INSERT INTO visits VALUES ('a{\rb'), ('b')")
     model = compiled(publish_sql(Forest.from_json(forest.to_json()), "visits", form="dbt"))
     scored, expected = con.sql(model), forest.predict(con, "visits")
     assert scored.columns == expected.columns
