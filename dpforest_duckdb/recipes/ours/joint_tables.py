@@ -14,7 +14,7 @@ from dpforest_duckdb.postprocess.log_odds import log_odds
 from dpforest_duckdb.privacy.measure import PURE_DP
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.privacy.wording import Purpose
-from dpforest_duckdb.recipes.ours.auto_rules import classes_in, with_histogram
+from dpforest_duckdb.recipes.ours.auto_rules import with_histogram
 from dpforest_duckdb.recipes.ours.joint_rules import COARSEST, joint_bins, out_of_reach
 from dpforest_duckdb.recipes.recipe import Adaptation, recipe_of_tables
 from dpforest_duckdb.recipes.row_count_queries import left, preliminary_queries
@@ -37,10 +37,8 @@ def adapt(histogram: Integers, request: Request) -> Request:
 
 
 def finish(grown: Grown, request: Request, plan: Plan) -> list[Tree]:
-    """Log-odds. With two classes, sums of all attributes are overconfident, because some repeat
-    others.
-    """
-    return log_odds(grown, request, plan, overlapping=classes_in(request) == 2)
+    """Log-odds. Sums of all attributes are overconfident, because some repeat others."""
+    return log_odds(grown, request, plan, overlapping=True)
 
 
 JOINT_TABLES = recipe_of_tables(
