@@ -80,7 +80,7 @@ def _about(
             "--quiet",
             "-q",
             envvar="DPFOREST_QUIET",
-            help="Print only warnings and errors on stderr, no notes.",
+            help="Print only notes, warnings and errors on stderr.",
         ),
     ] = False,
 ) -> None:

@@ -49,7 +49,7 @@ def say(text: object) -> None:
 
 
 def be_quiet(quiet: bool) -> None:
-    """Whether `inform` and `note` print nothing from now on."""
+    """Whether `inform` prints nothing from now on."""
     _Quiet.wanted = quiet
 
 
@@ -61,7 +61,7 @@ def inform(text: object) -> None:
 
 def note(sentence: str) -> None:
     """What people should know, on stderr."""
-    inform(f"Note: {sentence}")
+    say(f"Note: {sentence}")
 
 
 def warn(sentence: str) -> None:

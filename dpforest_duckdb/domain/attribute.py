@@ -298,8 +298,7 @@ class Attribute:
     def recut(self, bins: int, scale: Scale = "mixed") -> Attribute:
         """This bound attribute in about that many bins on the mixed scale, if it is numeric.
 
-        Dates and times get bins of equal width: the mixed scale is finer near 0, and for them 0 is
-        the beginning of 1970. Bins, a scale or edges that the domain sets stay as they are.
+        Bins, a scale or edges that the domain sets stay as they are.
         """
         return _recut(self, bins, scale) if self.may_be_recut else self
 
@@ -333,6 +332,7 @@ class Attribute:
                     self.bins or DEFAULT_BINS,
                     self.scale or "linear",
                     whole=family in WHOLE,
+                    has_zero=family not in TIMES,
                 )
             except ZeroDivisionError:
                 raise DpforestError(
@@ -362,8 +362,7 @@ def _has_default_edges(a: Attribute) -> bool:
 
 @lru_cache(2**14)
 def _recut(a: Attribute, bins: int, scale: Scale) -> Attribute:
-    fitting = "linear" if a.family in TIMES else scale
-    edges = replace(a, edges=(), bins=bins, scale=fitting)._edges(a.family)
+    edges = replace(a, edges=(), bins=bins, scale=scale)._edges(a.family)
     refuse_beyond(a.name, a.type, edges)
     return replace(a, edges=edges)
 

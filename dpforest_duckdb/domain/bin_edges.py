@@ -15,16 +15,20 @@ MAX_BINS = 250
 FEW_VALUES = 8  # so few whole numbers get a bin each
 
 
-def cut(lower: Number, upper: Number, bins: int, scale: Scale, *, whole: bool) -> list[Number]:
+def cut(
+    lower: Number, upper: Number, bins: int, scale: Scale, *, whole: bool, has_zero: bool
+) -> list[Number]:
     """Interior cut points of about `bins` bins over [lower, upper].
 
     "linear" spaces them equally, "log" logarithmically, "mixed" half of them equally and half on
     the scale of asinh(1000 x / range), which is linear near 0 and logarithmic far from it. In
-    "mixed", FEW_VALUES whole numbers or less get a bin each.
+    "mixed", FEW_VALUES whole numbers or less get a bin each. Where 0 means nothing, as for dates,
+    "mixed" has as many bins of equal width.
 
     Raises `ZeroDivisionError` if a thousandth of the range is too small for a number, in "mixed".
     """
-    return _CUTS[scale](lower, upper, bins, whole)
+    cuts = _CUTS if has_zero else _CUTS_OF_TIMES
+    return cuts[scale](lower, upper, bins, whole)
 
 
 def _linear(lower: Number, upper: Number, bins: int, whole: bool) -> list[Number]:
@@ -54,6 +58,12 @@ def _mixed(lower: Number, upper: Number, bins: int, whole: bool) -> list[Number]
     return sorted({*_linear(lower, upper, half + 1, whole), *curved})
 
 
+def _even(lower: Number, upper: Number, bins: int, whole: bool) -> list[Number]:
+    if whole and upper - lower < FEW_VALUES:
+        return list(range(math.ceil(lower), math.floor(upper)))
+    return _linear(lower, upper, bins // 2 * 2 + 1, whole)
+
+
 def _shares(bins: int) -> list[float]:
     return [i / bins for i in range(1, bins)]
 
@@ -63,6 +73,7 @@ _CUTS: Mapping[Scale, Callable[[Number, Number, int, bool], list[Number]]] = {
     "log": _log,
     "mixed": _mixed,
 }
+_CUTS_OF_TIMES = {**_CUTS, "mixed": _even}
 
 
 def rounded(

@@ -33,10 +33,10 @@ def domain_from_flags(
     >>> [attribute.name for attribute in domain.attributes], domain.classes
     (['age', 'sex'], ('no', 'yes'))
 
-    An equals sign in a name is kept if the name is in double quotes:
+    A name with an equals sign is put in double quotes, and a double quote in it is doubled:
 
-    >>> domain_from_flags("ill", ['"k=v"=0:9'], [], "no,yes").attributes[0].name
-    'k=v'
+    >>> domain_from_flags("ill", ['"k=""v"=0:9'], [], "no,yes").attributes[0].name
+    'k="v'
     """
     if not target:
         raise UsageError("Name the column to predict with --target.")

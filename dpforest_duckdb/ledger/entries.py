@@ -12,7 +12,6 @@ import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from typing import Any, ClassVar, Literal
 
 from dpforest_duckdb.domain.names import fold
@@ -135,7 +134,7 @@ class Debit(Charge):
     def facts(self) -> dict[str, Any]:
         """The run as a JSON object, in ε and δ; the time is cut to the hour."""
         return {
-            "time": datetime.fromisoformat(self.time).isoformat(timespec="seconds"),
+            "time": f"{self.time[:13]}:00:00+00:00",
             "recipe": self.recipe,
             "model": self.model,
             "epsilon": self.epsilon / NANO,

@@ -19,7 +19,7 @@ from dpforest_duckdb.engine.spark.steps import Session, is_session
 from dpforest_duckdb.engine.tables.engine import checked_connection
 from dpforest_duckdb.errors import DpforestError, number_of
 from dpforest_duckdb.model.files import write_file
-from dpforest_duckdb.model.json_format import MAX_BYTES, from_json, to_json
+from dpforest_duckdb.model.json_format import MAX_CHARACTERS, from_json, to_json
 from dpforest_duckdb.model.plot import plot_effects, plot_importances, plot_tree
 from dpforest_duckdb.model.rules import Rule, rules
 from dpforest_duckdb.scoring.content import ForestContent
@@ -184,10 +184,8 @@ def load_forest(path: str | Path) -> Forest:
     refuse_wrong_types(locals())
     try:
         file = Path(path)
-        if file.stat().st_size > MAX_BYTES:
-            raise DpforestError(
-                f"The model file {path} is larger than 64 MiB, more than any model of dpforest."
-            )
+        if file.stat().st_size > 4 * MAX_CHARACTERS:  # the most that UTF-8 needs
+            raise DpforestError(f"The model file {path} is too large for a model: check its name.")
         text = file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise DpforestError(f"There is no model file {path}: check its name and folder.") from None

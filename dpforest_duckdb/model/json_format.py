@@ -28,7 +28,7 @@ from dpforest_duckdb.scoring.links import LINKS, SHARES, Link
 from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, Tree, Voting
 
 SCHEMA = "dpforest/1"
-MAX_BYTES = 64 * 2**20
+MAX_CHARACTERS = 256 * 2**20
 MAX_NODES = 1_000_000
 MAX_DEPTH = 100
 
@@ -78,9 +78,10 @@ def from_json(text: str, kind: type[AnyForest], *, named: str = "The model") -> 
     `named` begins the errors.
     """
     try:
-        if len(text) > MAX_BYTES:
+        if len(text) > MAX_CHARACTERS:
             raise DpforestError(
-                f"{named} is larger than 64 MiB, more than any model of dpforest: check the file."
+                f"{named} has more than {MAX_CHARACTERS:,} characters, which is too much for a "
+                "model: check the file."
             )
         content = json.loads(text, parse_constant=_no_constant)
         schema = content["schema"]

@@ -23,7 +23,7 @@ from dpforest_duckdb.request import Finish, Learner, Request, Stop
 from dpforest_duckdb.scoring.links import SHARES, SOFTMAX, Link
 from dpforest_duckdb.splits.candidates import SplitType
 from dpforest_duckdb.splits.choose import Chooser
-from dpforest_duckdb.splits.limits import deepest_complete, most_leaves
+from dpforest_duckdb.splits.limits import MAX_LEAVES, deepest_complete, most_leaves
 from dpforest_duckdb.tree import Voting
 
 BOOTSTRAP = "A row drawn several times into a bootstrap sample changes its counts by more than one."
@@ -289,13 +289,15 @@ class Recipe:
 
         Raises `DpforestError` if not even the roots can be split.
         """
-        deepest = deepest_complete(domain, self.split_type, most_leaves(domain) // trees)
+        most = most_leaves(domain)
+        deepest = deepest_complete(domain, self.split_type, most // trees)
         if deepest == 0:
             narrowest = min(domain.attributes, key=lambda a: a.cells)
+            many = f" and {len(domain.classes)} classes" if most < MAX_LEAVES else ""
             raise DpforestError(
                 f"Recipe {self.name} gives every category a branch, and even "
-                f'"{narrowest.name}" has too many for {trees} trees: group its categories, ask for '
-                f"fewer --trees, or take --recipe {self.instead}."
+                f'"{narrowest.name}" has too many for {trees} trees{many}: group its categories, '
+                f"ask for fewer --trees, or take --recipe {self.instead}."
             )
         complete = self.stop is None and not self.ends_early
         return deepest if complete and deepest is not None and deepest < depth else 0

@@ -168,7 +168,11 @@ def target(y: Any) -> Labels:
 
 def _real(labels: Any) -> Any:
     """Labels as they were before a library made complex numbers of all, for the sake of one."""
-    if getattr(getattr(labels, "dtype", None), "kind", "") != "c" or labels.ndim != 1:
+    if getattr(getattr(labels, "dtype", None), "kind", "") != "c":
+        return labels
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
         return labels
     return _objects(label if label.imag else label.real for label in labels.tolist())
 

@@ -14,7 +14,7 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.splits.candidates import SplitType, by_cell
 
 MAX_LEAVES = 100_000  # of all trees together
-MAX_SHARES = 3 * 2**20  # leaves times classes: with more, its file could be too large to be read
+MAX_SHARES = 2**23  # leaves times classes: with more, its file could be too large to be read
 MAX_COUNTS = 2**25  # private counts of one depth: nodes times cells times classes
 
 

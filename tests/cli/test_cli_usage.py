@@ -140,7 +140,7 @@ def test_the_package_runs_as_a_module() -> None:
     assert ran.stdout.startswith("Usage: dpforest [OPTIONS]")
 
 
-def test_quiet_commands_print_warnings_and_errors_alone(
+def test_quiet_commands_print_notes_warnings_and_errors_alone(
     db: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = dpforest("--quiet", *train(db, "--name", "m1"))
@@ -149,5 +149,7 @@ def test_quiet_commands_print_warnings_and_errors_alone(
     assert "Taken as public" in dpforest(*train(db, "--name", "m2")).err
     monkeypatch.setenv("DPFOREST_QUIET", "1")
     said = dpforest(*train(db, "--name", "m3", "--seed", "1", "--not-private"))
-    assert {line.partition(":")[0] for line in said.err.splitlines()} == {"Warning"}
+    assert {line.partition(":")[0] for line in said.err.splitlines()} <= {"Warning", "Note"}
+    assert dpforest("rules", "--db", db, "--model", "m3").err.startswith("Warning")
+    assert "Counts are in the order" not in dpforest("rules", "--db", db, "--model", "m3").err
     refused(dpforest(*train(db, "--name", "m3")), "m3")

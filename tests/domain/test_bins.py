@@ -139,10 +139,15 @@ def test_dates_get_bins_of_equal_width(sql_type: str) -> None:
     born = Attribute("born", "numeric", lower=dt.date(1930, 1, 1), upper=dt.date(2015, 12, 31))
     edges = born.bound(column_type(sql_type)).recut(32).edges
     widths = np.diff(edges)
-    assert len(edges) == 31
+    assert len(edges) == 32, "as many as those of numbers"
     assert widths.max() <= 1.01 * widths.min()
     day = {"DATE": 1, "TIMESTAMP": 86_400}[sql_type]
     assert all(edge % day == 0 for edge in edges)
+
+
+def test_few_days_have_a_bin_each() -> None:
+    week = Attribute("d", "numeric", lower=dt.date(2024, 1, 1), upper=dt.date(2024, 1, 7))
+    assert len(week.bound(DATE).recut(4).edges) == 6
 
 
 @pytest.mark.parametrize(
@@ -173,7 +178,7 @@ def test_mixed_bins_are_cut_at_numbers_of_few_digits(
     assert len(edges) >= min(bins, 240) - 3 or kind.family == "integer" or high - low < 10
     widths = np.diff([low, *edges, high])
     if kind.family == "float":
-        exact = cut(low, high, bins, "mixed", whole=False)
+        exact = cut(low, high, bins, "mixed", whole=False, has_zero=True)
         narrower = np.minimum(
             *(np.diff([low, *exact, high])[part] for part in (slice(-1), slice(1, None)))
         )

@@ -205,9 +205,12 @@ def test_labels_that_are_dates_beyond_those_of_python_are_missing(kind: Any) -> 
         pandas.DataFrame({"y": [0, 1, 1j]}),
         np.array([0, 1, 1j]),
         polars.Series([0, 1, 2**100], dtype=polars.Int128),
+        polars.Series([0, 1, 2**100], dtype=polars.UInt128),
+        polars.DataFrame({"y": polars.Series([0, 1, 2**100], dtype=polars.Int128)}),
         polars.Series([False, True, 2**63], strict=False),
+        np.array([[0], [1], [1j]]),
     ],
-    ids=["pandas", "frame", "numpy", "int128", "booleans"],
+    ids=["pandas", "frame", "numpy", "int128", "uint128", "polars", "booleans", "column"],
 )
 def test_a_label_that_makes_others_of_its_type_decides_no_refusal(y: Any) -> None:
     assert [float(label) for label in target(y)[:2].tolist()] == [0, 1]

@@ -15,7 +15,7 @@ from dpforest_duckdb.cli.show import ellipsized
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 from dpforest_duckdb.errors import UsageError
-from dpforest_duckdb.model.effects import effects, importances
+from dpforest_duckdb.model.effects import _blocks, effects, importances
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.postprocess.voting import integer_votes, of_two
 from dpforest_duckdb.scoring.links import SHARES, centred_variance
@@ -146,6 +146,7 @@ def test_trees_that_vote_by_shares_have_a_band_of_their_mean(trees: int) -> None
 @pytest.mark.parametrize("counts", [True, False])
 def test_many_values_are_looked_at_in_parts(counts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A matrix of 10,000 values and the nodes below them would need gigabytes."""
+    assert all(10_001 * (some.stop - some.start) <= 2**20 for some in _blocks(10_000, 10_001))
     whole = [*effects(deep(counts)), *effects(additive())]
     monkeypatch.setattr("dpforest_duckdb.model.effects.LARGEST_BLOCK", 1)
     for one, same in zip([*effects(deep(counts)), *effects(additive())], whole, strict=True):

@@ -17,7 +17,7 @@ from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
 from dpforest_duckdb.learners import levels, specialisation
 from dpforest_duckdb.learners.levels import LEVELS
 from dpforest_duckdb.model.forest import Forest
-from dpforest_duckdb.model.json_format import MAX_BYTES, MAX_NODES
+from dpforest_duckdb.model.json_format import MAX_CHARACTERS, MAX_NODES
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import RECIPES, find
@@ -165,8 +165,12 @@ def test_no_forest_is_larger_than_a_model_file_may_be() -> None:
     assert most_leaves(domain()) == MAX_LEAVES < MAX_NODES
     many = replace(domain(), classes=tuple(map(str, range(10_000))))
     assert most_leaves(many) == MAX_SHARES // 10_000
+    with pytest.raises(DpforestError, match="too many for 2 trees and 10000 classes"):
+        find("private-rdt").request(
+            replace(domain(cells=900, attributes=2), classes=many.classes), NANO, trees=2
+        )
     written = "10000,10000,-999999,"  # two counts and a vote: trees have up to two nodes per leaf
-    assert MAX_SHARES * len(written) < MAX_BYTES
+    assert MAX_SHARES * len(written) < MAX_CHARACTERS
 
 
 def test_a_model_says_how_many_nodes_the_limit_stopped(

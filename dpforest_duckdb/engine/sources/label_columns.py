@@ -36,7 +36,7 @@ def readable_labels(y: Any) -> Any:
     if type(kind).__module__.startswith("pandas"):
         return _of_pandas(y, kind)
     if type(y).__module__.startswith("polars"):
-        return _of_polars(y, str(kind))
+        return _of_polars(y)
     in_arrow = type(y).__module__.startswith("pyarrow") and hasattr(y, "type")
     return _texts_in_arrow(y, y) if in_arrow else y
 
@@ -59,8 +59,11 @@ def _of_pandas(y: Any, kind: Any) -> Any:
     return y
 
 
-def _of_polars(y: Any, kind: str) -> Any:
+def _of_polars(y: Any) -> Any:
     """Labels in a type of polars. NumPy has no integers of 128 bits."""
+    if hasattr(y, "columns"):
+        return readable_labels(y.to_series()) if len(y.columns) == 1 else y
+    kind = str(y.dtype)
     if kind in ("String", "Categorical"):
         return _texts_in_arrow(y.to_arrow(), y)
     return np.array(y.to_list(), dtype=object) if kind.endswith("Int128") else y
