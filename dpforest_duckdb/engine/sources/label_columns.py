@@ -61,9 +61,9 @@ def _of_pandas(y: Any, kind: Any) -> Any:
 
 def _of_polars(y: Any) -> Any:
     """Labels in a type of polars. NumPy has no integers of 128 bits."""
-    if hasattr(y, "columns"):
+    if hasattr(y, "get_columns"):  # a frame
         return readable_labels(y.to_series()) if len(y.columns) == 1 else y
-    kind = str(y.dtype)
+    kind = str(getattr(y, "dtype", ""))
     if kind in ("String", "Categorical"):
         return _texts_in_arrow(y.to_arrow(), y)
     return np.array(y.to_list(), dtype=object) if kind.endswith("Int128") else y
