@@ -32,7 +32,7 @@ def test_what_cannot_be_trained_on_is_refused_without_a_debit(spark: Any, tmp_pa
     for change, why in (
         ({"table": "seen"}, "is a view"),
         ({"table": "nowhere"}, "no table"),
-        ({"table": tmp_path / "nothing"}, "no Parquet files"),
+        ({"table": tmp_path / "nothing"}, "as Parquet files: check the path"),
         ({"privacy_unit": "nobody"}, "no column"),
         ({"name": "m"}, "out"),
         ({"ledger": None}, "ledger"),
