@@ -15,19 +15,6 @@ if TYPE_CHECKING:
     AnyEngine = DuckDBEngine | SparkEngine
 
 
-def refuse_other_ledger(engine: AnyEngine, ledger: str | None) -> None:
-    """Raise `DpforestError` if all tables of the database have their budgets in other ledgers."""
-    refused = list[DpforestError]()
-    for table in engine.tables(engine.catalog):
-        try:
-            Account.of(engine, table, ledger)
-            return
-        except DpforestError as error:
-            refused.append(error)
-    if refused:
-        raise refused[0]
-
-
 def known_accounts(
     engine: AnyEngine, ledger: str | None
 ) -> tuple[list[Account], list[tuple[Holder, Budget]], list[DpforestError]]:

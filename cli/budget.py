@@ -173,11 +173,9 @@ def _move(tables: Tables, table: str, to: str, ledger: str | None, as_json: bool
 
 def _retire(tables: Tables, table: str, ledger: str | None, as_json: bool) -> None:
     """Record that a table was dropped."""
-    from dpforest_duckdb.cli.accounts import refuse_other_ledger
     from dpforest_duckdb.ledger.account import retire_missing
 
     with tables as engine:
-        refuse_other_ledger(engine, ledger)
         retired = retire_missing(engine, engine.catalog, ledger, table)
     if as_json:
         emit({"table": retired.name, "action": "retire"})

@@ -12,7 +12,13 @@ if TYPE_CHECKING:
     from dpforest_duckdb.domain.file import load_domain
     from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
     from dpforest_duckdb.model.forest import Forest, load_forest
-    from dpforest_duckdb.training.budget import budget, budgets, set_budget
+    from dpforest_duckdb.training.budget import (
+        budget,
+        budgets,
+        move_budget,
+        retire_budget,
+        set_budget,
+    )
     from dpforest_duckdb.training.evaluate import evaluate
     from dpforest_duckdb.training.opening import stored_forest
     from dpforest_duckdb.training.prepare import prepare
@@ -33,7 +39,9 @@ __all__ = [
     "evaluate",
     "load_domain",
     "load_forest",
+    "move_budget",
     "prepare",
+    "retire_budget",
     "set_budget",
     "stored_forest",
     "train",
@@ -47,7 +55,9 @@ _HOMES = {
     **dict.fromkeys(("Forest", "load_forest"), "model.forest"),
     "Tree": "tree",
     "prepare": "training.prepare",
-    **dict.fromkeys(("budget", "budgets", "set_budget"), "training.budget"),
+    **dict.fromkeys(
+        ("budget", "budgets", "move_budget", "retire_budget", "set_budget"), "training.budget"
+    ),
     "evaluate": "training.evaluate",
     "stored_forest": "training.opening",
     **dict.fromkeys(("train", "train_many"), "training.train"),

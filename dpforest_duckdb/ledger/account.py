@@ -352,8 +352,9 @@ def retire_missing(
     one.
 
     Gives what was retired. Raises `DpforestError` as `Account.move_from` if none of that name is
-    gone.
+    gone, and if all tables of the database have their budgets in other ledgers.
     """
+    _refuse_other_ledger(engine, catalog, ledger)
     book, home = _book_of(engine.home(catalog), ledger)
 
     def named(chain: Chain) -> Holder:
@@ -365,6 +366,19 @@ def retire_missing(
         holder = named(chain)
         chain.retire(holder)
     return holder
+
+
+def _refuse_other_ledger(engine: Anchor, catalog: str, ledger: str | Path | None) -> None:
+    """Raise `DpforestError` if all tables of the database have their budgets in other ledgers."""
+    refused = list[DpforestError]()
+    for table in engine.tables(catalog):
+        try:
+            Account.of(engine, table, ledger)
+            return
+        except DpforestError as error:
+            refused.append(error)
+    if refused:
+        raise refused[0]
 
 
 def _book_of(place: Home, ledger: str | Path | None) -> tuple[Ledger, str]:

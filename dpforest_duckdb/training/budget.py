@@ -8,16 +8,23 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from dpforest_duckdb.arguments import PATH, refuse_wrong_types
+from dpforest_duckdb.arguments import PATH, TEXT, refuse_wrong_types
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.errors import DpforestError, PublicFactWarning, UsageError, in_python, warn
+from dpforest_duckdb.ledger.account import Account, retire_missing
 from dpforest_duckdb.ledger.accounts import KeptAccount
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.entries import Budget
 from dpforest_duckdb.ledger.refusals import one_row_note, overspent_note
 from dpforest_duckdb.privacy.amounts import atto_delta, nano_epsilon
 from dpforest_duckdb.privacy.unit import PrivacyUnit
-from dpforest_duckdb.training.opening import Connection, Rows, find_dataset, find_rows
+from dpforest_duckdb.training.opening import (
+    Connection,
+    Rows,
+    find_dataset,
+    find_engine,
+    find_rows,
+)
 
 Amount = float | str | Decimal
 
@@ -125,6 +132,47 @@ def set_budget(
     if rows_per_unit is None:
         _warn_of(one_row_note(found))
     return found
+
+
+def move_budget(
+    con: Connection, table: str, to: str, *, ledger: str | Path | None = None
+) -> Budget:
+    """Continue the budget of a capped table that was renamed, under its new name. No row is read.
+
+    Parameters
+    ----------
+    con, ledger : as in `train`.
+    table : the old name, of a capped table that is gone.
+    to : the name that the table has now. It may have no budget of its own.
+
+    Gives the budget. Raises `DpforestError`, one sentence, if no capped table of the old name is
+    gone, or if the table of the new name has a budget.
+
+    >>> import duckdb, tempfile
+    >>> con = duckdb.connect()
+    >>> _ = con.execute("CREATE TABLE visits (age INTEGER)")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = set_budget(con, "visits", epsilon=2, ledger=f"{folder}/ledger")
+    ...     _ = con.execute("CREATE TABLE stays AS FROM visits; DROP TABLE visits")
+    ...     move_budget(con, "visits", "stays", ledger=f"{folder}/ledger").facts()["cap"]
+    2.0
+    """
+    refuse_wrong_types(locals(), table=TEXT, to=TEXT)
+    engine = find_engine(con, ledger)
+    account = Account.of(engine, engine.table(to, option="--to"), ledger)
+    _warn_of(account.new_ledger)
+    return account.move_from(table)
+
+
+def retire_budget(con: Connection, table: str, *, ledger: str | Path | None = None) -> None:
+    """Record that a capped table was dropped, so that other tables can be used again.
+
+    The ledger keeps what was spent on it. Arguments are as in `move_budget`. No row is read. Raises
+    `DpforestError`, one sentence, if no capped table of that name is gone.
+    """
+    refuse_wrong_types(locals(), table=TEXT)
+    engine = find_engine(con, ledger)
+    retire_missing(engine, engine.catalog, ledger, table)
 
 
 def _account(

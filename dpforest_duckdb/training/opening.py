@@ -29,6 +29,7 @@ from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.training.found_rows import (
+    SPARK_NEEDS_LEDGER,
     FileRows,
     FoundRows,
     FrameRows,
@@ -72,6 +73,15 @@ def find_rows(con: Connection, rows: Rows, trace: Trace | None = None) -> FoundR
         "The rows must be a table's name, a DuckDB relation, a pandas, polars or Arrow "
         "table, or a pathlib.Path of Parquet or CSV files."
     )
+
+
+def find_engine(con: Connection, ledger: str | Path | None) -> DuckDBEngine | SparkEngine:
+    """The engine of all tables of a connection. Raises `UsageError` for Spark without a ledger."""
+    if not is_session(con):
+        return DuckDBEngine(checked_connection(con))
+    if ledger is None:
+        raise UsageError(SPARK_NEEDS_LEDGER)
+    return SparkEngine(con)
 
 
 def find_dataset(con: Connection, ledger: str | Path | None, dataset: str | None) -> DatasetAccount:

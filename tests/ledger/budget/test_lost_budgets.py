@@ -9,9 +9,16 @@ import pytest
 from ledger_entries import account, spend
 from small_tables import ROW, fill, ready
 
-from dpforest_duckdb import BudgetError, DpforestError
+from dpforest_duckdb import (
+    BudgetError,
+    DpforestError,
+    UsageError,
+    budget,
+    move_budget,
+    retire_budget,
+    set_budget,
+)
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
-from dpforest_duckdb.ledger.account import retire_missing
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.privacy.amounts import NANO
 
@@ -31,11 +38,6 @@ def test_a_capped_table_that_lost_its_comment_and_name_is_not_a_new_one(
     assert account(con, "fresh").move_from("t").spent_epsilon == NANO
     with pytest.raises(BudgetError, match="only 0 of the cap"):
         ready(con, "fresh").execute()
-
-
-def _retire(con: duckdb.DuckDBPyConnection, table: str) -> None:
-    engine = DuckDBEngine(con)
-    retire_missing(engine, engine.catalog, None, table)
 
 
 HIDING = (
@@ -96,7 +98,7 @@ def test_a_retired_table_that_is_used_once_more_counts_as_gone_when_it_vanishes(
     account(con).set_cap(NANO, 0, ROW, raise_cap=False)
     fill(con, "other")
     con.execute("DROP TABLE t")
-    _retire(con, "t")
+    retire_budget(con, "t")
     fill(con)
     spend(account(con))
     con.execute("COMMENT ON TABLE t IS NULL")
@@ -114,10 +116,42 @@ def test_a_dropped_table_holds_up_new_ones_until_it_is_retired(
     fill(con, "other")
     with pytest.raises(BudgetError, match="budget retire --table t"):
         spend(account(con, "other"))
-    _retire(con, "t")
+    retire_budget(con, "t")
     spend(account(con, "other"))
     fill(con, "t")
     assert account(con).budget().spent_epsilon == NANO, "retired is not forgiven"
+
+
+def test_python_moves_and_retires_budgets_as_the_command_line_does(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    set_budget(con, "t", epsilon=2)
+    con.execute("COMMENT ON TABLE t IS NULL; ALTER TABLE t RENAME TO u")
+    moved = move_budget(con, "t", "u")
+    assert moved == budget(con, "u")
+    assert moved.facts()["cap"] == 2
+    con.execute("DROP TABLE u")
+    fill(con, "v")
+    with pytest.raises(BudgetError, match="budget retire --table u"):
+        budget(con, "v")
+    retire_budget(con, "u")
+    assert budget(con, "v").facts()["cap"] is None
+
+
+def test_python_refuses_what_cannot_be_moved_or_retired(
+    con: duckdb.DuckDBPyConnection, home: Path
+) -> None:
+    set_budget(con, "t", epsilon=2)
+    for refused in (lambda: move_budget(con, "t", "t"), lambda: retire_budget(con, "t")):
+        with pytest.raises(DpforestError, match=r"so there is nothing to move or retire|already"):
+            refused()
+    with pytest.raises(DpforestError, match="check to"):
+        move_budget(con, "t", "nosuch")
+    with pytest.raises(DpforestError, match="name the right one with ledger"):
+        retire_budget(con, "t", ledger=home / "other.ledger")
+    assert not (home / "other.ledger").exists()
+    with pytest.raises(UsageError, match="table must be text"):
+        retire_budget(con, None)  # type: ignore[arg-type]
 
 
 def test_a_table_with_a_budget_takes_over_no_other(con: duckdb.DuckDBPyConnection) -> None:
