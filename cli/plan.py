@@ -39,7 +39,7 @@ class QueryLine:
         return f"{self.mechanism}, {self.cost}, {self.often}{noise}"
 
 
-# by the range of noisy rows and the recipe for it
+# by the range of rows, and the recipe for it
 LinesByRange = dict[tuple[str, str], list[QueryLine]]
 
 
@@ -128,7 +128,12 @@ def _show_plan(run: Run) -> None:
     for position, attribute in enumerate(run.request.domain.attributes):
         tell(f"{'' if position else 'public':10}{_declared(attribute, run.recipe.bins)}")
     if found:
-        tell(f"recipe    {run.recipe.label}: a noisy count of the rows first, then by that number:")
+        count = (
+            "a noisy count of the rows"
+            if _rows_are_noisy(run)
+            else "a count of the rows without noise"
+        )
+        tell(f"recipe    {run.recipe.label}: {count} first, then by that number:")
         for least, most, recipe, purposes in _by_recipe(found):
             tell(f"  {_rows(least, most)} rows: {recipe}, to {steps(purposes)}")
     else:
@@ -205,11 +210,12 @@ def _planned(run: Run) -> list[tuple[Request, PlannedQuery]]:
 
 def _show_queries(run: Run, found: list[Branch]) -> None:
     if found:
-        lines: LinesByRange = {("any", run.recipe.name): _count_lines(run)}
+        counts = _count_lines(run)
+        lines: LinesByRange = {("any", run.recipe.name): counts} if counts else {}
         lines |= {(_rows(b.least, b.most), b.recipe.name): _branch_lines(b) for b in found}
         table = [(*key, *astuple(line)) for key, of_range in lines.items() for line in of_range]
-        headings = ("noisy rows", "recipe", *COLUMNS)
-        show_table(headings, table, narrow=lambda: _paragraphs(lines))
+        headings = (_rows_are_called(run), "recipe", *COLUMNS)
+        show_table(headings, table, narrow=lambda: _paragraphs(lines, _rows_are_called(run)))
         return
     planned = [_query_line(((q, phase), (q, phase)), run.recipe) for phase, q in _planned(run)]
     show_table(
@@ -219,11 +225,23 @@ def _show_queries(run: Run, found: list[Branch]) -> None:
     )
 
 
-def _paragraphs(lines: LinesByRange) -> list[Paragraph]:
-    """The queries of a plan in a narrow terminal: a paragraph for each range of noisy rows."""
+def _rows_are_noisy(run: Run) -> bool:
+    """Whether a run pays for a noisy number of rows. Some forms as published use the true one."""
+    from dpforest_duckdb.privacy.wording import Purpose
+
+    return run.plan.query(Purpose.ROWS) is not None
+
+
+def _rows_are_called(run: Run) -> str:
+    """What the rows are called that a recipe depends on."""
+    return "noisy rows" if _rows_are_noisy(run) else "rows"
+
+
+def _paragraphs(lines: LinesByRange, called: str) -> list[Paragraph]:
+    """The queries of a plan in a narrow terminal: a paragraph for each range of rows."""
     return [
         (
-            f"{rows} {'number of ' if rows == 'any' else ''}noisy rows, {recipe}:",
+            f"{rows} {'number of ' if rows == 'any' else ''}{called}, {recipe}:",
             [f"{line.purpose}: {line}" for line in of_range],
         )
         for (rows, recipe), of_range in lines.items()
@@ -237,9 +255,9 @@ def _explain(run: Run, found: list[Branch]) -> None:
 
     if found:
         tell(
-            "noisy rows: the recipe depends on them, so read the lines for your number of rows. "
-            "These ranges assume equally frequent classes: if some are rare, a recipe may need "
-            "more rows, and costs may differ."
+            f"{_rows_are_called(run)}: the recipe depends on them, so read the lines for your "
+            "number of rows. These ranges assume equally frequent classes: if some are rare, a "
+            "recipe may need more rows, and costs may differ."
         )
     tell(
         "noise: the standard deviation of the noise in a count or a sum. For tables that are "

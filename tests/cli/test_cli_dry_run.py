@@ -12,6 +12,7 @@ from variants import some
 
 from dpforest_duckdb.cli.plan import cost_in_words
 from dpforest_duckdb.privacy.plan import PlannedQuery
+from dpforest_duckdb.recipes import RECIPES
 
 
 def test_dry_run_touches_nothing(db: Path) -> None:
@@ -45,6 +46,21 @@ def test_dry_run_touches_nothing(db: Path) -> None:
     assert "Every query:" in first[7:11]
     assert "discrete Laplace" in table
     assert state(db) == before
+
+
+@pytest.mark.parametrize("name", ["rana-forest", "snr-forest", "privatree"])
+def test_dry_run_says_if_the_count_of_the_rows_has_no_noise(db: Path, name: str) -> None:
+    words = ("--dry-run", "--name", "again", "--recipe", name)
+    form = () if RECIPES[name].flaws else ("--as-published",)
+    shown = dpforest(*train(db, *words, *form)).out
+    assert f"{name} as published: a count of the rows without noise first, then by" in shown
+    assert "\nrows: the recipe depends on them" in shown
+    assert "noisy count of the rows" not in shown
+    assert "noisy rows" not in shown
+    if form:
+        shown = dpforest(*train(db, *words)).out
+        assert f"{name}: a noisy count of the rows first, then by that number:" in shown
+        assert "\nnoisy rows: the recipe depends on them" in shown
 
 
 def test_dry_run_says_what_is_left_of_a_cap(db: Path) -> None:
