@@ -6,8 +6,8 @@ by the exponential mechanism, and the attribute, among random ones, by F_Max = �
 (4.11). M_v is the largest class count of the n_v rows of branch v. Leaves have noisy class counts.
 τ = 50.
 Assumed: the allocation of a tree's budget, which is not given: half for the splits, with equal
-parts at every depth, and half for the leaves; a node's share in equal parts for a point of each
-attribute and the last draw. √m attributes; Δ = 1; d = 5. F_Max sums over branches, where (4.11)
+parts at every depth, and half for the leaves; a node's share in equal parts for a point of each of
+its √m random attributes and the last draw; Δ = 1; d = 5. F_Max sums over branches, where (4.11)
 prints a sum over classes. F_Max for points too; one category against the rest is a point as well;
 points are public bin edges; majority.
 """
@@ -39,13 +39,13 @@ LINES = (
         "Continuous attributes are made discrete with the exponential mechanism.",
         "thesis §4.3.1",
         "choose: by_points",
-        repaired="One draw is made among the points of all attributes.",
+        repaired="One draw is made among the points of all attributes in the subset.",
     ),
     Line(
         "The attribute is drawn by F_Max, among a random subset.",
         "thesis §4.2 and (4.11) to (4.13)",
         "choose: F_MAX",
-        repaired="F_Max is rounded down to whole rows.",
+        repaired="F_Max is rounded down to whole rows in each branch.",
     ),
     Line("The subset has a size.", NO_TEXT, "choose: among", assumed="It has √m attributes."),
     Line(
@@ -57,7 +57,8 @@ LINES = (
         "choose: by_points",
         assumed="Points are scored by F_Max. They are one category against the rest, or an edge "
         "of a public bin.",
-        repaired="The points are the same. Those of all attributes are scored in one draw.",
+        repaired="The points are the same. Those of all attributes in the subset are scored in one "
+        "draw.",
     ),
     Line(
         "F_Max is the sum of (Σ n_ic / n_i) · max n_ic over the classes.",
@@ -79,7 +80,8 @@ LINES = (
         "A node divides its share.",
         NO_TEXT,
         "choose: by_points",
-        assumed="It has equal parts: one for a point of each attribute, and one for the last draw.",
+        assumed="It has equal parts: one for a point of each attribute in the subset, and one for "
+        "the last draw.",
         repaired="One draw has all of it.",
     ),
     Line("The leaves have noisy class counts.", "thesis §4.1.2: commonly (4.3)", "plan: LAPLACE"),
@@ -109,8 +111,8 @@ _PUBLISHED = Recipe(
 
 DPRFMAXTREE = repaired(
     _PUBLISHED,
-    ALL_ROWS + " One draw among the points of all attributes has a node's whole share, and F_Max "
-    "is rounded down, with sensitivity 1 and the factor 2.",
+    ALL_ROWS + " One draw among the points of all attributes in the subset has a node's whole "
+    "share, and F_Max is rounded down, with sensitivity 1 and the factor 2.",
     rows="all",
     choose=among(by_utility(WEIGHTED_MAX, EXPONENTIAL)),
 )
