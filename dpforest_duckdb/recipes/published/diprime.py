@@ -74,7 +74,8 @@ LINES = (
         "The attribute is drawn by −MSE, with Δ = 4P²/N.",
         "thesis (4.16)",
         "choose: MSE_OF_SIGNED",
-        repaired="It is drawn by Gini weighted by rows, which is monotone with Δ = 2.",
+        repaired="It is drawn by Gini weighted by rows, Δ = 2. That is monotone, so the factor 2 "
+        "is left out.",
     ),
     Line(
         "Labels are in [−P, P].",

@@ -81,7 +81,8 @@ LINES = (
         "Gini has a sensitivity.",
         NO_TEXT,
         "choose: GINI",
-        assumed="It is 2, for Gini weighted by rows.",
+        assumed="It is 2, for Gini weighted by rows, with the factor 2 of (4.20).",
+        repaired="It is 2, without the factor 2, because Gini weighted by rows is monotone.",
     ),
     Line("The class counts of leaves have Laplace noise.", "thesis §4.2", "plan: per_node"),
     Line(
