@@ -104,9 +104,9 @@ def weighted_max(counts: Integers) -> Integers:
     M_v is the largest class count of a branch, weighted by the share that this class has in it.
 
     Sensitivity 1, not monotone. One more row changes one branch. If it adds to M, M²/n rises by
-    (n (2M + 1) − M²) / (n (n + 1)), which is at most 1 because M ≤ n. Otherwise it falls by
-    M² / (n (n + 1)), which is less than 1. Numbers at most 1 apart are at most 1 apart when rounded
-    down.
+    (n (2M + 1) − M²) / (n (n + 1)), which is at most 1 because (n − M)² ≥ 0. Otherwise it falls by
+    M² / (n (n + 1)), which is less than 1 because M ≤ n. Numbers at most 1 apart are at most 1
+    apart when rounded down.
     """
     counts, n = _without_overflow(counts, counts.sum(axis=-1))
     weighted = counts.max(axis=-1) ** 2 // np.maximum(n, 1)
