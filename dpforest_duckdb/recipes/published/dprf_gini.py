@@ -73,7 +73,7 @@ LINES = (
     ),
     Line(
         "The split is chosen among a random subset of the attributes.",
-        "thesis §4.3.4",
+        "thesis §4.3.4: usually",
         "choose: among",
         assumed="The subset has √m attributes.",
     ),

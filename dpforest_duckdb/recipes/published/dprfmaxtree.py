@@ -34,7 +34,7 @@ LINES = (
     ),
     Line("The forest has 50 trees.", "thesis Table 4.1", "trees"),
     Line("The trees have a depth.", NO_TEXT, "depth", assumed="It is 5."),
-    Line("CART makes two children.", "thesis §4.2", "split_type"),
+    Line("CART makes two children.", "thesis §3.1.2 and §4.2", "split_type"),
     Line(
         "Continuous attributes are made discrete with the exponential mechanism.",
         "thesis §4.3.1",

@@ -82,7 +82,7 @@ LINES = (
         "thesis (4.7)",
         "choose: by_class_means",
         assumed="With more classes the point is the mean of all class means. The sums of bin "
-        "numbers have the noise, the sizes have none.",
+        "numbers have the noise, with the number of bins as sensitivity. The sizes have none.",
     ),
     Line(
         "Each node has a random subset of the attributes.",
