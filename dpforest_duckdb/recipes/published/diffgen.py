@@ -69,7 +69,7 @@ LINES = (
         "DiffPRFs §2.3 and Table 1",
         "learner: IG",
         repaired="The utility is the max operator, Δ = 1. The variant `ig` uses information gain "
-        "with Δ = 1 bit, the most that one more row changes it by.",
+        "with Δ = 1 bit, the most that one more row changes it by, and the factor 2.",
     ),
     Line(
         "Information gain has a sensitivity, and there are other utilities.",

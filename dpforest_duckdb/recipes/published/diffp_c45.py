@@ -99,7 +99,7 @@ LINES = (
         "DiffPRFs §2.3",
         "choose: GAIN_OF_RANGE",
         repaired="The utility is Gini weighted by rows, Δ = 2. The variant `ig` uses information "
-        "gain with Δ = 1 bit, the most that one more row changes it by.",
+        "gain with Δ = 1 bit, the most that one more row changes it by, and the factor 2.",
     ),
     Line(
         "Information gain has a sensitivity, and there are other utilities.",

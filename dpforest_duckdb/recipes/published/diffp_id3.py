@@ -79,7 +79,7 @@ LINES = (
         "DiffPRFs §2.3, thesis §3.1.2",
         "choose: GAIN_OF_RANGE",
         repaired="It uses Gini weighted by counts, Δ = 2. The variant `ig` uses information gain "
-        "with Δ = 1 bit, the most that one more row changes it by.",
+        "with Δ = 1 bit, the most that one more row changes it by, and the factor 2.",
     ),
     Line(
         "Another text uses Gini with Δ = .5.",

@@ -87,7 +87,8 @@ LINES = (
         "q is information gain.",
         "§3.2, items 1 and 3",
         "choose: GAIN_OF_RANGE",
-        repaired="q is the max operator. The variant `ig` has Δ = 1 bit, its sensitivity.",
+        repaired="q is the max operator. The variant `ig` has Δ = 1 bit, its sensitivity, and the "
+        "factor 2.",
     ),
     Line(
         "Δ is ln |C| in step 1. Where q is defined it is lb |C|, which is 1 for two classes.",

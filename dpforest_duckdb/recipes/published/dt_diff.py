@@ -55,7 +55,7 @@ LINES = (
         "DiffPRFs §2.3",
         "learner: GAIN_OF_RANGE",
         repaired="The utility is the max operator, Δ = 1. The variant `ig` uses information gain "
-        "with Δ = 1 bit, the most that one more row changes it by.",
+        "with Δ = 1 bit, the most that one more row changes it by, and the factor 2.",
     ),
     Line(
         "Information gain has a sensitivity, and there are other utilities.",
