@@ -38,27 +38,15 @@ LINES = (
     ),
     Line("Trees are binary.", "thesis §4.5.1", "split_type"),
     Line(
-        "A node is split by its attribute.",
-        NO_TEXT,
-        "choose: at_random",
-        assumed="The split is drawn uniformly among those of the attribute.",
-    ),
-    Line(
-        "The class labels are binary.",
-        "thesis §4.5.1",
-        "finish: vote_by_counts",
-        assumed="There may be more classes. The one with the largest mean fraction wins.",
-    ),
-    Line(
-        "One of the three ways of voting is the main one.",
-        NO_TEXT,
-        "finish: vote_by_counts",
-        assumed="It is threshold averaging, whose fractions are the p_ columns.",
-    ),
-    Line(
         "The attribute is drawn uniformly at each node.",
         "thesis §4.2",
         "choose: at_random",
+    ),
+    Line(
+        "An attribute may have several splits.",
+        NO_TEXT,
+        "choose: at_random",
+        assumed="One of them is drawn uniformly.",
     ),
     Line("The statistics of the leaves get Laplace noise.", "thesis §4.5.1", "plan: leaves_only"),
     Line(
@@ -74,6 +62,18 @@ LINES = (
     ),
     Line(
         "Majority voting, as the variant `majority`.", "thesis §4.5.1", "finish: vote_by_majority"
+    ),
+    Line(
+        "One of the three ways of voting is the main one.",
+        NO_TEXT,
+        "finish: vote_by_counts",
+        assumed="It is threshold averaging, whose fractions are the p_ columns.",
+    ),
+    Line(
+        "The class labels are binary.",
+        "thesis §4.5.1",
+        "finish: vote_by_counts",
+        assumed="There may be more classes. The one with the largest mean fraction wins.",
     ),
 )
 
