@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpforest_duckdb.cli.output import emit, show_table, tell
 from dpforest_duckdb.domain.names import listed
-from dpforest_duckdb.errors import one_line
+from dpforest_duckdb.errors import number_of, one_line
 
 if TYPE_CHECKING:
     from dpforest_duckdb.cli.output import Paragraph
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dpforest_duckdb.training.run import Run
 
 MOST_VALUES = 12  # of an attribute that are shown
+USED = 0.95  # of the debit is used by the queries of a plan, or it says how much is not
 COLUMNS = ("query", "mechanism", "cost of one", "how often", "noise (sd in rows)")
 Ends = tuple[tuple["PlannedQuery", "Request"], tuple["PlannedQuery", "Request"]]
 
@@ -138,8 +139,8 @@ def _show_plan(run: Run) -> None:
             tell(f"  {_rows(least, most)} rows: {recipe}, to {steps(purposes)}")
     else:
         tell(
-            f"recipe    {run.recipe.label}, trees {run.request.trees}, depth at most "
-            f"{run.request.depth}"
+            f"recipe    {run.recipe.label}, trees {run.request.trees}, at most "
+            f"{number_of(run.request.depth, 'split')} on a path"
         )
         tell(f"asks      to {steps(query.purpose for _, query in _planned(run))}")
     tell("Every query:")
@@ -264,6 +265,11 @@ def _explain(run: Run, found: list[Branch]) -> None:
         "released in groups it is a rough figure, because it depends on their numbers of values."
     )
     plans = [plan for branch in found for plan in branch.plans] or [run.plan]
+    if not found and not run.plan.uses_delta and run.plan.epsilon < USED * run.cost:
+        tell(
+            f"The queries use ε = {show(run.plan.epsilon)}. The rest of the debit is spent too, "
+            "and no query uses it: the recipe divides its budget as its paper does."
+        )
     if run.delta and any(plan.uses_delta for plan in plans):
         tell(
             "μ²: what a query that uses δ costs, by Gaussian differential privacy. "

@@ -63,6 +63,17 @@ def test_dry_run_says_if_the_count_of_the_rows_has_no_noise(db: Path, name: str)
         assert "\nnoisy rows: the recipe depends on them" in shown
 
 
+@pytest.mark.parametrize(("name", "unused"), [("hou-forest", False), ("hou-forest:sparing", True)])
+def test_dry_run_says_how_much_of_the_debit_no_query_uses(
+    db: Path, name: str, unused: bool
+) -> None:
+    words = ("--dry-run", "--name", "again", "--recipe", name)
+    shown = dpforest(*train(db, *words)).out
+    assert "at most 6 splits on a path" in shown
+    assert ("The queries use ε = 0.32197775. The rest of the debit is spent" in shown) is unused
+    assert ("The queries use" in shown) is unused
+
+
 def test_dry_run_says_what_is_left_of_a_cap(db: Path) -> None:
     dpforest("budget", "set", "--db", db, "--table", "visits", "--epsilon", "2.5")
     said = dpforest(*train(db, "--dry-run", "--name", "again"))

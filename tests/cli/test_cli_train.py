@@ -99,7 +99,7 @@ def test_options_that_do_nothing_or_protect_little_get_a_note(db: Path) -> None:
     assert "--depth" not in dpforest(*train(db, *deep, "--recipe", "greedy-tree")).err
     said = dpforest(*train(db, *deep, "--recipe", "dpdf"))
     assert "--depth counts the nodes on a path in dpdf, as its paper does: the most" in said.err
-    assert "depth at most 3" in said.out
+    assert "at most 3 splits on a path" in said.out
     few = dpforest(*train(db, "--dry-run", "--trees", "1", "--recipe", "joint-tables"))
     assert "Note: --trees has no effect: recipe joint-tables uses all attributes." in few.err
     some = dpforest(*train(db, "--dry-run", "--trees", "4", "--recipe", "boosted"))
