@@ -476,7 +476,6 @@ def test_each_table_is_that_of_its_attribute() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::dpforest_duckdb.errors.NotPrivateWarning")
-@pytest.mark.filterwarnings("ignore::dpforest_duckdb.errors.NotPrivateWarning")
 def test_the_number_of_attributes_follows_from_noisy_figures_alone(
     con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ from shell import dpforest
 from steps import spending
 
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
-from dpforest_duckdb.learners import levels, specialisation
+from dpforest_duckdb.learners import informative_tables, levels, specialisation
 from dpforest_duckdb.learners.levels import LEVELS
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.model.json_format import MAX_CHARACTERS, MAX_NODES
@@ -186,6 +186,25 @@ def test_a_model_says_how_many_nodes_the_limit_stopped(
     forest = fit(con, "t", domain=public, recipe="dpdf", epsilon=100)
     assert forest.limited > 0
     assert Forest.from_json(forest.to_json()).limited == forest.limited
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_model_says_how_many_tables_the_limit_left_out(
+    con: duckdb.DuckDBPyConnection,
+    fit: Callable[..., Forest],
+    monkeypatch: pytest.MonkeyPatch,
+    classes: int,
+) -> None:
+    con.execute(
+        "CREATE TABLE t AS SELECT CAST(i % 2 AS VARCHAR) AS a0, CAST(i // 2 % 2 AS VARCHAR) AS a1, "
+        f"CAST(i // 4 % 2 AS VARCHAR) AS a2, 'c' || (i % 3 % {classes}) AS y FROM range(800) r(i)"
+    )
+    public = domain(cells=2, attributes=3, classes=classes)
+    forest = fit(con, "t", domain=public, recipe="log-odds", epsilon=100)
+    assert ([len(tree.leaves) for tree in forest.trees], forest.limited) == ([1, 3, 3, 3], 0)
+    monkeypatch.setattr(informative_tables, "most_leaves", lambda _: 7)
+    forest = fit(con, "t", domain=public, recipe="log-odds", epsilon=100)
+    assert ([len(tree.leaves) for tree in forest.trees], forest.limited) == ([1, 3, 3], 1)
 
 
 @pytest.mark.parametrize("name", ["diffgen", "dt-diff"])
