@@ -131,10 +131,8 @@ def test_a_changed_model_is_refused_or_gives_one_statement(data: st.DataObject, 
 
 
 @FUZZ
-@given(data=st.data(), names=names, values=values)
-def test_a_model_of_hostile_words_gives_one_statement(
-    data: st.DataObject, names: list[str], values: list[str]
-) -> None:
+@given(names=names, values=values)
+def test_a_model_of_hostile_words_gives_one_statement(names: list[str], values: list[str]) -> None:
     content = copy.deepcopy(MODEL)
     content["name"], content["recipe"], content["table"] = names[0], names[1], names[2]
     content["guarantee"].update(unit=names[1], noise=values[1])

@@ -167,7 +167,7 @@ def test_only_the_recipes_that_are_audited_with_a_delta_use_one(tmp_path: Path) 
 
 
 @pytest.mark.more
-def test_the_verb(tmp_path: object) -> None:
+def test_the_verb() -> None:
     facts = dpforest("audit", "recipes", "--recipe", "greedy-tree", "--runs", "100", "--json").facts
     (found,) = facts["findings"]
     assert set(found) == {

@@ -76,7 +76,7 @@ def test_a_forest_trained_in_memory_is_the_forest_trained_in_duckdb(
     assert found.log_loss == pytest.approx(expected.log_loss, abs=1e-4)
 
 
-def test_missing_values_have_the_same_codes_in_memory(tmp_path: Path) -> None:
+def test_missing_values_have_the_same_codes_in_memory() -> None:
     con = duckdb.connect()
     con.execute(
         "CREATE TABLE t AS SELECT CASE WHEN i % 7 = 0 THEN NULL ELSE i END AS a, "

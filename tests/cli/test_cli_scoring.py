@@ -103,7 +103,7 @@ def test_sql_for_dbt(db: Path) -> None:
     assert (refused.code, refused.out) == (2, "")
 
 
-def test_sql_json_and_defaults(db: Path, tmp_path: Path) -> None:
+def test_sql_json_and_defaults(db: Path) -> None:
     facts = dpforest("sql", "--db", db, "--model", "risk", "--as", "view", "--json").facts
     assert set(facts) == {"model", "as", "dialect", "sql"}
     assert 'CREATE VIEW "risk_scored"' in facts["sql"]

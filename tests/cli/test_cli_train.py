@@ -268,7 +268,7 @@ def test_the_temporary_space_of_several_models_is_that_of_all(db: Path) -> None:
     assert space("dpdf", "auto") > alone
 
 
-def test_temporary_space_is_printed_and_can_be_refused(db: Path, tmp_path: Path) -> None:
+def test_temporary_space_is_printed_and_can_be_refused(db: Path) -> None:
     before = state(db)
     said = dpforest(*train(db, "--dry-run", "--rows-at-most", "1000000"))
     assert re.search(r"Temporary space: at most \d+ MB per million rows", said.err)

@@ -7,7 +7,6 @@ import warnings
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -86,7 +85,7 @@ def test_decimals_and_the_last_year_get_bounds_too() -> None:
     assert (day.lower, day.upper) == (dt.date(9998, 12, 1), dt.date(9999, 12, 31))
 
 
-def test_a_whole_domain_is_taken_by_the_names_of_the_columns(tmp_path: Path) -> None:
+def test_a_whole_domain_is_taken_by_the_names_of_the_columns() -> None:
     domain = domain_from_mapping(
         {
             "target": "reply",

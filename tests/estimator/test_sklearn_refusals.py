@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import warnings
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -164,7 +163,7 @@ BAD: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
 
 
 @some("name", BAD, keep=20)
-def test_bad_input_gets_one_sentence(name: str, tmp_path: Path) -> None:
+def test_bad_input_gets_one_sentence(name: str) -> None:
     change, features, labels, words = BAD[name]
     features = features() if callable(features) else features
     with warnings.catch_warnings():

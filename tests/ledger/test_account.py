@@ -300,9 +300,7 @@ def test_a_release_that_is_not_private_is_refused_under_a_cap(database: Path) ->
             spend(account(con), private=False)
 
 
-def test_the_same_name_in_two_schemas_has_two_budgets(
-    database: Path, fit: Callable[..., object]
-) -> None:
+def test_the_same_name_in_two_schemas_has_two_budgets(database: Path) -> None:
     with duckdb.connect(str(database)) as con:
         con.execute("CREATE SCHEMA s")
         con.execute("CREATE TABLE s.t (x INTEGER)")

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import product
-from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -254,7 +253,7 @@ def test_a_table_that_does_not_fit_is_refused(
 
 
 def test_classes_that_differ_by_case_get_columns_of_their_own(
-    con: duckdb.DuckDBPyConnection, fit: Callable, tmp_path: Path
+    con: duckdb.DuckDBPyConnection, fit: Callable
 ) -> None:
     con.execute("CREATE TABLE t (x BOOLEAN, y VARCHAR CHECK (y IN ('Yes', 'yes')))")
     con.execute("INSERT INTO t SELECT i % 2 = 0, 'yes' FROM range(100) r(i)")

@@ -203,9 +203,7 @@ def failing() -> None:
 
 
 @some("stop", [signal.SIGTERM, signal.SIGHUP], keep=1)
-def test_a_signal_ends_a_command_as_ctrl_c_does(
-    db: Path, tmp_path: Path, stop: signal.Signals
-) -> None:
+def test_a_signal_ends_a_command_as_ctrl_c_does(db: Path, stop: signal.Signals) -> None:
     words = [*map(str, train(db, "--name", "stopped"))]
     command = [sys.executable, "-c", STOPPED.format(stop=int(stop)), *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

@@ -81,7 +81,7 @@ def test_an_identifier_without_a_privacy_unit_asks_for_one(
 
 
 def test_hostile_names_go_through(
-    con: duckdb.DuckDBPyConnection, tmp_path: Path, fit: Callable[..., Forest]
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest]
 ) -> None:
     name, column, target = 'a "b"; DROP TABLE x; --', "{{ 1 }} 'q' 😀", "select"
     quote = DuckDBEngine.dialect.ident

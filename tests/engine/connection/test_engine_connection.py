@@ -102,9 +102,7 @@ def home_of(path: Path) -> Path:
     return path
 
 
-def test_ctrl_c_stops_the_query_and_leaves_nothing(
-    con: duckdb.DuckDBPyConnection, tmp_path: Path
-) -> None:
+def test_ctrl_c_stops_the_query_and_leaves_nothing(con: duckdb.DuckDBPyConnection) -> None:
     engine = DuckDBEngine(con)
     interrupter = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
     interrupter.start()

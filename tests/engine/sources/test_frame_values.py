@@ -42,7 +42,7 @@ from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.training.opening import find_rows
 
 
-def test_whole_numbers_from_fractions_keep_their_side_of_an_edge(tmp_path: Path) -> None:
+def test_whole_numbers_from_fractions_keep_their_side_of_an_edge() -> None:
     values = [-0.5, 0, 0.5, 1, 1.001, 2, 9e18, -9e18, np.inf, -np.inf, np.nan]
     frame = {"size": np.array(values), "label": np.array(["no"] * len(values), dtype=object)}
     domain = Domain((DOMAIN.attributes[1],), "label", ("no", "yes"))
@@ -55,7 +55,7 @@ def test_whole_numbers_from_fractions_keep_their_side_of_an_edge(tmp_path: Path)
     assert counts == expected
 
 
-def test_a_frame_with_missing_numbers_is_read_in_the_same_types(tmp_path: Path) -> None:
+def test_a_frame_with_missing_numbers_is_read_in_the_same_types() -> None:
     """One row makes a pandas column of numbers floating: the model must not show it."""
     whole = pandas.DataFrame({"size": [1, 2], "colour": [1, 2], "label": ["no", "yes"]})
     holed = pandas.DataFrame({"size": [1, None], "colour": [1, None], "label": ["no", None]})

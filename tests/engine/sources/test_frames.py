@@ -140,7 +140,7 @@ def test_a_column_that_is_shorter_after_the_plan_is_refused_before_the_debit(
     assert not (tmp_path / "l").exists()
 
 
-def test_categories_without_a_value_are_read_as_those_with_one(tmp_path: Path) -> None:
+def test_categories_without_a_value_are_read_as_those_with_one() -> None:
     frame = pandas.DataFrame(arrays())
     for odd in (None, "red"):
         labels = pandas.Index([odd] if odd else [], dtype="string[python]")
@@ -271,7 +271,7 @@ def test_a_column_called_row_is_a_column_like_others(
 
 
 @some("odd", [[1], {"a": 1}, b"\xff", (1, 2), 2.5, None, np.array([1, 2])], keep=3)
-def test_no_object_of_a_frame_decides_about_a_type_or_fails_a_run(odd: Any, tmp_path: Path) -> None:
+def test_no_object_of_a_frame_decides_about_a_type_or_fails_a_run(odd: Any) -> None:
     found = {}
     for number in (1, 1200):  # odd values
         values = np.array(["red"] * 1200, dtype=object)

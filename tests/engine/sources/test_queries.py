@@ -352,7 +352,7 @@ def test_a_view_that_becomes_one_of_a_file_ends_the_run_before_the_debit(tmp_pat
     assert len(debits(book)) == 1
 
 
-def test_a_name_means_what_a_query_means_whatever_the_search_path_is(tmp_path: Path) -> None:
+def test_a_name_means_what_a_query_means_whatever_the_search_path_is() -> None:
     con = duckdb.connect()
     con.execute("CREATE SCHEMA s1; CREATE SCHEMA s2")
     con.execute("CREATE TABLE s2.t AS SELECT 2 AS x; CREATE TABLE main.t AS SELECT 0 AS x")

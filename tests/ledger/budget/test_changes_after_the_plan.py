@@ -163,7 +163,7 @@ def test_rows_of_another_table_than_was_debited_are_not_read(
 
 
 def test_a_release_without_a_debit_looks_at_the_table_that_it_reads(
-    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+    con: duckdb.DuckDBPyConnection,
 ) -> None:
     fill(con, "u")
     account(con, "u").set_cap(NANO, 0, ROW, raise_cap=False)
