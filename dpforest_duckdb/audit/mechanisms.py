@@ -158,15 +158,15 @@ def _joint(noise: ExactNoise) -> Case:
 # One more row of class 1 helps the first candidate only, or hurts all the others and not the first:
 # `[branch, class]` of the first candidate, of the others, and the branch of the row in each.
 _PAIRS = {
-    "Gini": (GINI, [[6, 1], [0, 0]], [[6, 0], [0, 1]], (0, 1)),
-    "max count": (MAX_COUNT, [[1, 1], [0, 0]], [[1, 0], [0, 1]], (0, 0)),
-    "balance": (BALANCE, [[2, 0], [0, 0]], [[1, 0], [1, 0]], (1, 0)),
+    "Gini": ([[6, 1], [0, 0]], [[6, 0], [0, 1]], (0, 1)),
+    "max count": ([[1, 1], [0, 0]], [[1, 0], [0, 1]], (0, 0)),
+    "balance": ([[2, 0], [0, 0]], [[1, 0], [1, 0]], (1, 0)),
 }
 
 
 def _selection(mechanism: Mechanism, utility: Utility, bits: SecureBits) -> Case:
     """The event is that the first candidate is drawn."""
-    _, first, other, (branch, other_branch) = _PAIRS[utility.name]
+    first, other, (branch, other_branch) = _PAIRS[utility.name]
     tables = np.array([[first] + [other] * OTHERS] * 2, dtype=np.int64)
     tables[1, 0, branch, 1] += 1
     tables[1, 1:, other_branch, 1] += 1
