@@ -44,8 +44,8 @@ class Candidates:
     cell: Integers
     width: Integers
     cells: tuple[int, ...]
-    refinements: tuple[Refinement, ...] = ()
-    described: tuple[tuple[int, ...], ...] = ()  # per attribute the cells that its domain describes
+    refinements: tuple[Refinement, ...]
+    described: tuple[tuple[int, ...], ...]  # per attribute the cells that its domain describes
 
     def __len__(self) -> int:
         return len(self.attribute)
