@@ -13,6 +13,7 @@ from grown_trees import domain, grown, mixed
 from shell import dpforest
 from steps import spending
 
+from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
 from dpforest_duckdb.learners import informative_tables, levels, specialisation
 from dpforest_duckdb.learners.levels import LEVELS
@@ -173,14 +174,19 @@ def test_no_forest_is_larger_than_a_model_file_may_be() -> None:
     assert MAX_SHARES * len(written) < MAX_CHARACTERS
 
 
+def filled(con: duckdb.DuckDBPyConnection, classes: int = 2) -> Domain:
+    """A table "t" of three attributes with two values each, and its domain."""
+    con.execute(
+        "CREATE TABLE t AS SELECT CAST(i % 2 AS VARCHAR) AS a0, CAST(i // 2 % 2 AS VARCHAR) AS a1, "
+        f"CAST(i // 4 % 2 AS VARCHAR) AS a2, 'c' || (i % 3 % {classes}) AS y FROM range(800) r(i)"
+    )
+    return domain(cells=2, attributes=3, classes=classes)
+
+
 def test_a_model_says_how_many_nodes_the_limit_stopped(
     con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    con.execute(
-        "CREATE TABLE t AS SELECT CAST(i % 2 AS VARCHAR) AS a0, CAST(i // 2 % 2 AS VARCHAR) AS a1, "
-        "CAST(i // 4 % 2 AS VARCHAR) AS a2, 'c' || (i % 3 % 2) AS y FROM range(800) r(i)"
-    )
-    public = domain(cells=2, attributes=3)
+    public = filled(con)
     assert fit(con, "t", domain=public, recipe="dpdf", epsilon=100).limited == 0
     monkeypatch.setattr(levels, "most_leaves", lambda _: 6)
     forest = fit(con, "t", domain=public, recipe="dpdf", epsilon=100)
@@ -195,11 +201,7 @@ def test_a_model_says_how_many_tables_the_limit_left_out(
     monkeypatch: pytest.MonkeyPatch,
     classes: int,
 ) -> None:
-    con.execute(
-        "CREATE TABLE t AS SELECT CAST(i % 2 AS VARCHAR) AS a0, CAST(i // 2 % 2 AS VARCHAR) AS a1, "
-        f"CAST(i // 4 % 2 AS VARCHAR) AS a2, 'c' || (i % 3 % {classes}) AS y FROM range(800) r(i)"
-    )
-    public = domain(cells=2, attributes=3, classes=classes)
+    public = filled(con, classes)
     forest = fit(con, "t", domain=public, recipe="log-odds", epsilon=100)
     assert ([len(tree.leaves) for tree in forest.trees], forest.limited) == ([1, 3, 3, 3], 0)
     monkeypatch.setattr(informative_tables, "most_leaves", lambda _: 7)
@@ -214,11 +216,7 @@ def test_a_model_says_what_the_limit_kept_from_being_refined(
     monkeypatch: pytest.MonkeyPatch,
     name: str,
 ) -> None:
-    con.execute(
-        "CREATE TABLE t AS SELECT CAST(i % 2 AS VARCHAR) AS a0, CAST(i // 2 % 2 AS VARCHAR) AS a1, "
-        "CAST(i // 4 % 2 AS VARCHAR) AS a2, 'c' || (i % 3 % 2) AS y FROM range(800) r(i)"
-    )
-    public = domain(cells=2, attributes=3)
+    public = filled(con)
     forest = fit(con, "t", domain=public, recipe=name, epsilon=100)
     assert (len(forest.trees[0].leaves), forest.limited) == (27, 0)
     monkeypatch.setattr(specialisation, "most_leaves", lambda _: 26)
