@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.learners.private_bins import FINEST, cut_at_medians, on_the_grid, to_be_cut
+from dpforest_duckdb.learners.private_bins import FINEST, cut_at_medians, on_the_grid
 from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.progress import Phase
 from dpforest_duckdb.training.context import RunContext
-from dpforest_duckdb.training.preliminary.step import Step, has_query, in_most_cells
+from dpforest_duckdb.training.preliminary.step import Step, has_query, numbers_in_most_cells
 from dpforest_duckdb.training.reading import Reader
 
 
@@ -21,15 +20,10 @@ def _adapt(reader: Reader, context: RunContext) -> RunContext:
     return replace(context, request=request)
 
 
-def _domains(public: Domain) -> list[Domain]:
-    numbers = tuple(to_be_cut(public))
-    return [in_most_cells(replace(public, attributes=numbers), FINEST)] if numbers else []
-
-
 MEDIAN_BINS = Step(
     Phase.CHOOSE_BINS,
     planned=has_query(Purpose.BINS),
     adapt=_adapt,
     may_be_planned=lambda adaptation: adaptation.cuts_at_medians,
-    domains=_domains,
+    domains=lambda public: numbers_in_most_cells(public, FINEST),
 )

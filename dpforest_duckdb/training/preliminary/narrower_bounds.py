@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.bin_edges import DEFAULT_BINS
-from dpforest_duckdb.learners.private_bins import to_be_cut
 from dpforest_duckdb.learners.private_bounds import BOUNDS_TURNS, Search, too_wide
 from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.progress import Phase
 from dpforest_duckdb.recipes.bounds_queries import window, with_windows
 from dpforest_duckdb.training.context import RunContext
-from dpforest_duckdb.training.preliminary.step import Step, has_query, in_most_cells
+from dpforest_duckdb.training.preliminary.step import Step, has_query, numbers_in_most_cells
 from dpforest_duckdb.training.reading import Reader
 
 
@@ -39,18 +37,10 @@ def _adapt(reader: Reader, context: RunContext) -> RunContext:
     return context.after(replace(found, unsized=replace(request, domain=search.domain)))
 
 
-def _domains(public: Domain) -> list[Domain]:
-    """All numbers, in all turns."""
-    numbers = tuple(to_be_cut(public))
-    if not numbers:
-        return []
-    return [in_most_cells(replace(public, attributes=numbers), DEFAULT_BINS)] * BOUNDS_TURNS
-
-
 NARROWER_BOUNDS = Step(
     Phase.CHECK_BOUNDS,
     planned=has_query(Purpose.BOUNDS),
     adapt=_adapt,
     may_be_planned=lambda adaptation: adaptation.private_bounds,
-    domains=_domains,
+    domains=lambda public: numbers_in_most_cells(public, DEFAULT_BINS) * BOUNDS_TURNS,
 )

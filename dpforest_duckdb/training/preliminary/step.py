@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.learners.private_bins import to_be_cut
 from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.progress import Phase
 from dpforest_duckdb.recipes.recipe import Adaptation
@@ -45,3 +46,11 @@ def in_most_cells(domain: Domain, bins: int) -> Domain:
     here, even of whole numbers.
     """
     return domain.recut(bins + 1, "linear")
+
+
+def numbers_in_most_cells(domain: Domain, bins: int) -> list[Domain]:
+    """As `in_most_cells`, for the numeric attributes alone whose bins the domain does not set; no
+    domain if there are none.
+    """
+    numbers = tuple(to_be_cut(domain))
+    return [in_most_cells(replace(domain, attributes=numbers), bins)] if numbers else []
