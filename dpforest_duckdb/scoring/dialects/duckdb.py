@@ -76,4 +76,4 @@ class DuckDB(Dialect):
         if len(listed) <= 4:
             return super().is_any(attribute, column, cells)
         parts = [f"{column} IN ({', '.join(listed[i : i + 4])})" for i in range(0, len(listed), 4)]
-        return Sql(parts[0] if len(parts) == 1 else f"({' OR '.join(parts)})")
+        return Sql(f"({' OR '.join(parts)})")
