@@ -223,8 +223,8 @@ def refuse_misspelt(
     for key in content:
         if key in known:
             continue
-        if meant := words.get(key, "") or _meant(str(key), tuple(known)):
-            raise DpforestError(f'{where} has the key "{key}": did you mean {meant}?')
+        if right := words.get(key, "") or _meant(str(key), tuple(known)):
+            raise DpforestError(f'{where} has the key "{key}": did you mean {right}?')
 
 
 _meant = lru_cache(meant)  # many columns have the same unknown keys, for instance notes

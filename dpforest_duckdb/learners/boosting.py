@@ -211,8 +211,8 @@ class _Boosting:
         widths, fitted = StepWidths(), list[Tree]()
         for first in range(0, len(random), self.block):
             block = random[first : first + self.block]
-            steps = self.fit_block(block, query, cost, RATES[query.measure], widths)
-            fitted += [step.tree for step in steps]
+            made = self.fit_block(block, query, cost, RATES[query.measure], widths)
+            fitted += [step.tree for step in made]
         return fitted
 
     def fit_block(

@@ -75,11 +75,11 @@ def _unlisted(forest: ForestContent, rows: float, spread: float) -> Iterator[str
         if tree.kind[0] != MULTIWAY or tree.counts is None or tree.noise is None:
             continue
         attribute = forest.domain.attributes[tree.attribute[0]]
-        listed = slice(int(tree.first[0]), int(tree.first[0]) + attribute.proper)
-        noise = math.sqrt(float((tree.noise[listed] ** 2).sum()) * classes)
+        cells = slice(int(tree.first[0]), int(tree.first[0]) + attribute.proper)
+        noise = math.sqrt(float((tree.noise[cells] ** 2).sum()) * classes)
         if math.isnan(noise):
             continue
-        held = float(tree.counts[listed].sum())
+        held = float(tree.counts[cells].sum())
         if held + 2 * noise < (rows - 2 * spread) / FEW:
             yield attribute.column
 

@@ -294,8 +294,8 @@ def _agree(first: str, second: str) -> bool:
     Whole numbers do not agree with floating-point ones: read as these, two ids may become one.
     Nested types, which no run reads, always agree: their parts may depend on the values.
     """
-    nested = column_type(first).nested and column_type(second).nested
-    return first == second or NO_VALUES in (first, second) or nested
+    both_nested = column_type(first).nested and column_type(second).nested
+    return first == second or NO_VALUES in (first, second) or both_nested
 
 
 def _parquet(files: Sequence[Path], *, repair: bool = False) -> Sql:
