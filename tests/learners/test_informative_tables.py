@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,7 +32,7 @@ from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.noise import ExactNoise, laplace_deviation
-from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
+from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, counting
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.privacy.wording import Purpose
@@ -40,11 +41,12 @@ from dpforest_duckdb.recipes import adaptation, find
 from dpforest_duckdb.recipes.ours import auto_rules
 from dpforest_duckdb.recipes.ours.auto_rules import unexplained
 from dpforest_duckdb.recipes.ours.log_odds import tables_query
-from dpforest_duckdb.request import Request
+from dpforest_duckdb.request import Request, Scores
 from dpforest_duckdb.splits import limits
 from dpforest_duckdb.splits.table_codes import JointTables, TableCodes, has_contrasts
 from dpforest_duckdb.splits.table_groups import like_groups
 from dpforest_duckdb.training.prepare import prepare
+from dpforest_duckdb.tree import Tree
 
 DOMAIN = Domain(
     (
@@ -473,6 +475,42 @@ def test_each_table_is_that_of_its_attribute() -> None:
         assert tree.attribute[0] == number
         assert tree.counts is not None
         assert (tree.counts[1:] == private[number]).all()
+
+
+def test_a_histogram_of_sums_counts_rows_by_their_leaves_in_all_trees(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    """Without noise: each pair of values has a sum of its own."""
+    rows = [row for row in some_rows(300) if row[-1] != "c2"]
+    coded(con, rows)
+    first, second = DOMAIN.attributes[0], DOMAIN.attributes[2]
+    two = replace(DOMAIN, attributes=(first, second), classes=("c0", "c1"))
+    pairs = first.cells * second.cells
+    votes = [np.arange(first.cells) * second.cells, np.arange(second.cells)]
+
+    def pair(trees: Sequence[Tree], request: Request, plan: Plan) -> Scores:
+        return Scores([[np.append(0, of_leaves) for of_leaves in votes]], range(pairs - 1))
+
+    learner = informative_tables.informative_tables(pair)
+    request = find("log-odds").request(two, NANO)
+    plan = Plan((tables_query(NANO, 2, every=True), counting(Purpose.SCORES, (NANO,))))
+    exact = SimpleNamespace(joint=lambda sums, *_: sums, laplace=lambda counts, *_: counts)
+    context = SimpleNamespace(
+        request=request,
+        accountant=Accountant(plan, 2 * NANO, 0),
+        randomness=SimpleNamespace(noise=exact),
+        observe=unobserved,
+    )
+    engine, trees = DuckDBEngine(con), learner.trees_at_once(request)
+    table = encode(
+        engine, engine.table("t"), two, PrivacyUnit("row"), trees=trees, sample="all", salt=1
+    )
+    expected = np.zeros((pairs, 2), dtype=np.int64)
+    for a, _, n, _, label in rows:
+        expected[first.code(a) * second.cells + second.code(n), int(label == "c1")] += 1
+    found = learner.grow(table, cast(Any, context))
+    assert found.joint is not None
+    assert found.joint.tolist() == expected.tolist()
 
 
 @pytest.mark.filterwarnings("ignore::dpforest_duckdb.errors.NotPrivateWarning")
