@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import duckdb
-import numpy as np
 import pytest
 from people_files import DECLARED, FIXED, trained
 from shell import dpforest, refused
 from variants import some
 
 from dpforest_duckdb import load_forest
-from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.guarantee import Guarantee
-from dpforest_duckdb.model.doubts import doubts
-from dpforest_duckdb.model.forest import Forest
-from dpforest_duckdb.tree import Tree
 
 
 @pytest.mark.parametrize(
@@ -70,21 +63,6 @@ def test_a_model_of_no_rows_gets_a_warning(folder: Path, json: tuple[str, ...]) 
 
     # by chance a noisy number of rows is above twice its noise in less than one of twenty
     assert any(warned() for _ in range(9))
-
-
-@pytest.mark.parametrize(("rows", "warned"), [(0, True), (140, True), (150, False), (600, False)])
-def test_noisy_rows_are_compared_with_the_noise_of_all_trees(rows: int, warned: bool) -> None:
-    """The noise of the mean is 73, of one tree with 100 in each of two counts, and one with 60."""
-    domain = Domain((Attribute("a", "categorical", ("x",)),), "k", ("no", "yes"))
-
-    def tree(noise: float, first: int) -> Tree:
-        leaf = {name: np.full(1, -1) for name in ("attribute", "cell", "first")}
-        counts, votes = np.array([[first, rows - first]]), np.zeros((1, 2), dtype=np.int64)
-        return Tree(kind=np.zeros(1), **leaf, counts=counts, votes=votes, noise=np.array([noise]))
-
-    trees = [tree(np.nan, 0), tree(100.0, rows), tree(60.0, 0)]
-    forest = Forest("m", "auto", Guarantee(epsilon="1"), domain, tuple(trees))
-    assert [("may have seen no row" in found) for found in doubts(forest)] == [True] * warned
 
 
 def test_a_domain_file_and_the_variables_do_too(
@@ -245,48 +223,6 @@ def test_a_new_dataset_is_announced_with_the_names_that_the_ledger_has(folder: P
     said = dpforest("budget", "--dataset", "peple", "--ledger", "book")
     assert 'New dataset "peple"' in said.err
     assert '(it has "people")' in said.err
-
-
-def _of_values(listed: int, missing: int) -> Forest:
-    """A forest of one tree that divides 1,000 rows by a category and NULL; no noise to speak of."""
-    attribute = Attribute("a", "categorical", ("x", "y"))
-    counts = np.array([[listed + missing, 0], [listed, 0], [0, 0], [0, 0], [missing, 0]])
-    tree = Tree(
-        kind=np.array([1, 0, 0, 0, 0]),
-        attribute=np.array([0, -1, -1, -1, -1]),
-        cell=np.full(5, -1),
-        first=np.array([1, -1, -1, -1, -1]),
-        counts=counts,
-        votes=np.zeros((5, 2), dtype=np.int64),
-        noise=np.full(5, 1.0),
-    )
-    domain = Domain((attribute,), "k", ("no", "yes"))
-    return Forest("m", "auto", Guarantee(epsilon="1"), domain, (tree,))
-
-
-@pytest.mark.parametrize(("listed", "warned"), [(0, True), (40, True), (60, False), (1000, False)])
-def test_values_that_the_domain_does_not_list_get_a_warning(listed: int, warned: bool) -> None:
-    found = doubts(_of_values(listed, 1000 - listed))
-    assert ['"a" is NULL or outside' in each for each in found].count(True) == warned
-
-
-@pytest.mark.parametrize(
-    ("rows", "noise", "value", "label"),
-    [(1000, 1.0, 1, 1), (1000, 36.0, 0, 1), (1000, 51.0, 0, 0), (18, 1.0, 0, 0)],
-)
-def test_a_value_and_a_class_that_no_row_seems_to_have_get_a_warning(
-    rows: int, noise: float, value: int, label: int
-) -> None:
-    """If the mean is above ten times the noise, which in a value is that of two counts."""
-    forest = _of_values(rows, 0)
-    tree = replace(forest.trees[0], noise=np.full(5, noise))
-    found = " ".join(doubts(replace(forest, trees=(tree,))))
-    assert found.count('perhaps these values of "a" are in no row: "y".') == value
-    assert found.count('perhaps these values of "k" are in no row: "yes".') == label
-    more = " ".join(doubts(replace(forest, trees=(tree,) * 4)))
-    assert more.count('perhaps these values of "a"') == 1, "four trees have half of the noise"
-    full = replace(tree, counts=np.array([[500, 500], [250, 250], [250, 250], [0, 0], [0, 0]]))
-    assert not doubts(replace(forest, trees=(full,)))
 
 
 def test_a_model_file_may_begin_with_a_mark(folder: Path) -> None:
