@@ -52,6 +52,15 @@ def test_values_that_the_domain_does_not_list_get_a_warning(listed: int, warned:
     assert ['"a" is NULL or outside' in each for each in found].count(True) == warned
 
 
+@pytest.mark.parametrize(("listed", "warned"), [(8, True), (9, False)])
+def test_values_not_listed_get_a_warning_only_beyond_the_noise(listed: int, warned: bool) -> None:
+    """Of 1,000 rows ± 14, listed ± 20 are too few with two deviations in favour of both."""
+    forest = _of_values(listed, 1000 - listed)
+    tree = replace(forest.trees[0], noise=np.full(5, 10.0))
+    found = doubts(replace(forest, trees=(tree,)))
+    assert ['"a" is NULL or outside' in each for each in found].count(True) == warned
+
+
 @pytest.mark.parametrize(
     ("rows", "noise", "value", "label"),
     [(1000, 1.0, 1, 1), (1000, 36.0, 0, 1), (1000, 51.0, 0, 0), (18, 1.0, 0, 0)],
