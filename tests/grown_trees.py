@@ -147,7 +147,8 @@ def grown(
     if recipe.adaptation.counts_rows:
         class_counts = np.bincount(labels, minlength=2)
         recipe, request = adapted(class_counts, recipe, request, account, randomness.noise)
-    table = Rows(codes, labels, public.cells, 2, request.trees)
+    copies = recipe.learner.trees_at_once(request)
+    table = Rows(codes, labels, public.cells, 2, copies)
     made = grow(table, recipe, request, account, randomness)
     finished = recipe.finish(made, request, account.plan)
     for before, tree in zip(made.trees, finished, strict=True):
