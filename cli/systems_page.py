@@ -34,8 +34,8 @@ PrivaTree from its authors' code. *No text* says that none of them gives the lin
 Depths are counted as in the papers: splits on a path, or nodes on a path where the root is at 1.
 `--depth` is counted in the same way.
 
-A forest has at most {leaves:,} leaves, so that it can be trained and scored in about half a minute
-of one core; with more than {many} classes it has fewer. Budgets are divided by the published depth
+The forest of a published system has at most {leaves:,} leaves, so that it can be trained and scored
+in about half a minute of one core; with more than {many} classes it has fewer. Budgets are divided by the published depth
 all the same. A system that splits every node gets shallower trees if complete ones would be
 larger, and `train` says so before the debit. For example, smooth-forest asks for complete trees of
 depth 11 on Mushroom with a child per category, which are too large. In other systems the largest
