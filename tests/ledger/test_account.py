@@ -15,6 +15,7 @@ import duckdb
 import pytest
 from ledger_entries import account, spend
 from shell import dpforest, make
+from steps import charge
 
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.connection.connect import open_database
@@ -29,6 +30,7 @@ from dpforest_duckdb.ledger.note import Note, has_note
 from dpforest_duckdb.model import store
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.training.opening import find_rows
 
 ROW = PrivacyUnit("row")
 
@@ -291,6 +293,44 @@ def test_an_attached_table_has_its_budget_beside_its_own_database(
     con.execute(f"ATTACH '{database}' AS private")
     found = account(con, "private.t")
     assert found.ledger.path == Path(f"{database}.ledger")
+
+
+@pytest.mark.parametrize("option", ["", " (READ_ONLY)"])
+def test_a_run_is_refused_if_another_database_got_the_name_of_its_own(
+    database: Path, tmp_path: Path, con: duckdb.DuckDBPyConnection, option: str
+) -> None:
+    """Its cap is in another ledger, and a table that was made again lost the comment about it."""
+    planned = tmp_path / "planned.duckdb"
+    shutil.copy(database, planned)
+    with duckdb.connect(str(database)) as other:
+        account(other).set_cap(NANO, 0, ROW, raise_cap=False)
+        other.execute("CREATE OR REPLACE TABLE t (x INTEGER)")
+    con.execute(f"ATTACH '{planned}' AS private")
+    found = account(con, "private.t")
+    for attach in (f"ATTACH '{database}' AS private{option}", None):
+        con.execute("DETACH private")
+        if attach:
+            con.execute(attach)
+        with pytest.raises(DpforestError, match="since the run was planned"):
+            spend(found, 5 * NANO)
+    assert not found.ledger.read().entries
+
+
+def test_a_query_is_refused_if_another_database_got_the_name_of_the_one_it_read(
+    database: Path, tmp_path: Path, con: duckdb.DuckDBPyConnection
+) -> None:
+    planned = tmp_path / "planned.duckdb"
+    shutil.copy(database, planned)
+    with duckdb.connect(str(database)) as other:
+        account(other).set_cap(NANO, 0, ROW, raise_cap=False)
+        other.execute("CREATE OR REPLACE TABLE t (x INTEGER)")
+    con.execute(f"ATTACH '{planned}' AS private")
+    query = find_rows(con, con.sql("SELECT x FROM private.t WHERE x > 0"))
+    found = query.account(tmp_path / "ledger", "d")
+    con.execute("DETACH private")
+    con.execute(f"ATTACH '{database}' AS private")
+    with pytest.raises(DpforestError, match="since the run was planned"):
+        found.debit(charge())
 
 
 def test_a_release_that_is_not_private_is_refused_under_a_cap(database: Path) -> None:

@@ -184,8 +184,9 @@ class DuckDBEngine(Statements):
     def table_seen_by(self, connection: duckdb.DuckDBPyConnection, table: TableInfo) -> TableInfo:
         """A table as a connection sees it in its transaction.
 
-        Raises `DpforestError` if it no longer exists.
+        Raises `DpforestError` if it no longer exists, or if its database is another one now.
         """
+        self._refuse_attached_again(connection, table)
         found = self.run(
             f"{COLUMNS} UNION ALL SELECT NULL, comment, NULL, NULL "
             "FROM system.main.duckdb_tables() WHERE NOT temporary "
@@ -226,14 +227,35 @@ class DuckDBEngine(Statements):
         """What does not change while a database is attached, read once."""
         if catalog not in self._databases:
             with self._cursor() as cursor:
-                kind, path, read_only, encrypted = self.run(
-                    "SELECT type, path, readonly, encrypted FROM system.main.duckdb_databases() "
-                    "WHERE database_name = ?",
-                    [catalog],
-                    on=cursor,
-                )[0]
-            self._databases[catalog] = _Database(kind, path or "", bool(read_only), bool(encrypted))
+                self._databases[catalog] = self._attached(cursor, catalog)[0]
         return self._databases[catalog]
+
+    def _attached(self, connection: duckdb.DuckDBPyConnection, catalog: str) -> list[_Database]:
+        """The database that has a name now, in a list that is empty if none has."""
+        found = self.run(
+            "SELECT type, path, readonly, encrypted FROM system.main.duckdb_databases() "
+            "WHERE database_name = ?",
+            [catalog],
+            on=connection,
+        )
+        return [
+            _Database(kind, path or "", bool(read_only), bool(encrypted))
+            for kind, path, read_only, encrypted in found
+        ]
+
+    def _refuse_attached_again(
+        self, connection: duckdb.DuckDBPyConnection, table: TableInfo
+    ) -> None:
+        """Raise `DpforestError` if the name of the table's database now means another database.
+
+        Its tables have budgets in another ledger, and their places would be looked up in this one.
+        """
+        known = self._databases.get(table.catalog)
+        if known is not None and [known] != self._attached(connection, table.catalog):
+            raise DpforestError(
+                f'The database "{table.catalog}" of table "{table.display}" was detached, or '
+                "attached again in another way, since the run was planned: plan it again."
+            )
 
     @contextlib.contextmanager
     def stored_comment(self, table: TableInfo) -> Iterator[DuckDBComment]:
