@@ -44,6 +44,13 @@ class TableInfo:
         """The name as `Engine.table` reads it: a part with a dot or a quote is quoted."""
         return quoted_name(*([self.name] if self.schema == "main" else [self.schema, self.name]))
 
+    def has_columns_of(self, other: TableInfo) -> bool:
+        """Whether both have the same columns, of the same types, and compute the same of them.
+
+        A computed column is read in another way than a stored one, because its value may fail.
+        """
+        return (self.columns, self.computed) == (other.columns, other.computed)
+
 
 def refuse_folders(table: TableInfo, names: Iterable[str]) -> None:
     """Raise `DpforestError` for names of columns that only folders have, as in year=2024."""

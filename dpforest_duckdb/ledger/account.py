@@ -125,7 +125,7 @@ class Account(KeptAccount):
         """
 
         def spend(chain: Chain, info: TableInfo) -> tuple[tuple[int, ...], Holder]:
-            if info.columns != self.info.columns:
+            if not info.has_columns_of(self.info):
                 raise columns_changed(f'table "{info.display}"')
             self._refuse_other_cap(info)
             holder = self._identify(chain, info)
@@ -152,10 +152,8 @@ class Account(KeptAccount):
             return
         chain = self.ledger.read()
         budget_id = self._identify(chain, seen).budget_id
-        if (
-            any(chain.debited(run) != budget_id for run in runs)
-            or seen.columns != self.info.columns
-        ):
+        others = any(chain.debited(run) != budget_id for run in runs)
+        if others or not seen.has_columns_of(self.info):
             raise DebitStaysError(
                 f'Table "{self.info.display}" was replaced or changed after the debit, before its '
                 "rows were read: run again (the debit stays)."

@@ -57,7 +57,7 @@ def has_note(comment: str) -> bool:
 
 def same_budget(first: TableInfo, second: TableInfo | None) -> bool:
     """Whether two tables of a name have the same budget, by their notes, and the same columns."""
-    if second is None or first.columns != second.columns:
+    if second is None or not first.has_columns_of(second):
         return False
     notes = [note_in(table) for table in (first, second)]
     return len({note and note.budget_id for note in notes}) == 1

@@ -17,6 +17,7 @@ from ledger_entries import account, spend
 from shell import dpforest, make
 from steps import charge
 
+from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.connection.connect import open_database
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
@@ -31,6 +32,7 @@ from dpforest_duckdb.model import store
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.training.opening import find_rows
+from dpforest_duckdb.training.prepare import prepare
 
 ROW = PrivacyUnit("row")
 
@@ -331,6 +333,23 @@ def test_a_query_is_refused_if_another_database_got_the_name_of_the_one_it_read(
     con.execute(f"ATTACH '{database}' AS private")
     with pytest.raises(DpforestError, match="since the run was planned"):
         found.debit(charge())
+
+
+def test_a_run_is_refused_if_a_column_is_computed_since_it_was_planned(tmp_path: Path) -> None:
+    """It would read the column as a stored one, and end where the value of a row fails."""
+    domain = Domain((Attribute("x", "numeric", lower=0, upper=9),), "y", ("false", "true"))
+    with duckdb.connect(str(tmp_path / "data.duckdb")) as con:
+        con.execute("CREATE TABLE t (text VARCHAR, x INTEGER, y BOOLEAN)")
+        run = prepare(con, "t", domain=domain, epsilon=1, recipe="dpdf")
+        computed = "x INTEGER GENERATED ALWAYS AS (CAST(text AS INTEGER))"
+        con.execute(f"CREATE OR REPLACE TABLE t (text VARCHAR, {computed}, y BOOLEAN)")
+        con.execute("INSERT INTO t (text, y) VALUES ('1', true), ('2', false)")
+        con.execute("UPDATE t SET text = 'two' WHERE text = '2'")  # which DuckDB does not check
+        with pytest.raises(DpforestError, match="have changed since the run was planned"):
+            run.execute()
+        assert not account(con).budget().entries
+        planned_again = prepare(con, "t", domain=domain, epsilon=1, recipe="dpdf")
+        assert planned_again.execute().trees
 
 
 def test_a_release_that_is_not_private_is_refused_under_a_cap(database: Path) -> None:
