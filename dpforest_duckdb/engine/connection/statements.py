@@ -44,8 +44,9 @@ class Statements:
     def rows_of(self, table: TableInfo, used: Collection[str]) -> Sql:
         """The rows of a table, to be read from: its stored columns, and the computed ones in use.
 
-        A computed value is NULL where its expression fails, so that no row can fail a statement.
-        DuckDB refuses TRY for expressions that change with each reading.
+        A computed value is NULL where its expression fails, so that no row fails a statement, but
+        for errors that TRY lets through: what DuckDB calls not implemented for a value. DuckDB
+        refuses TRY for expressions that change with each reading.
         """
         name = self.dialect.ident(*table.key)
         if not table.computed:
