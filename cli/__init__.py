@@ -25,7 +25,7 @@ from dpforest_duckdb.cli.recipes import recipes
 from dpforest_duckdb.cli.report import report
 from dpforest_duckdb.cli.rules import rules
 from dpforest_duckdb.cli.score import score
-from dpforest_duckdb.cli.sections import Verb
+from dpforest_duckdb.cli.sections import Program, Verb
 from dpforest_duckdb.cli.show import show
 from dpforest_duckdb.cli.sql import sql
 from dpforest_duckdb.cli.train import train
@@ -49,6 +49,7 @@ VERBS = (
 
 app = typer.Typer(
     name="dpforest",
+    cls=Program,
     no_args_is_help=True,
     rich_markup_mode=None,  # plain help: Rich takes twice as long
     pretty_exceptions_enable=False,

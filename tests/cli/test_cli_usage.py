@@ -44,6 +44,25 @@ def test_wrong_usage_ends_with_2(db: Path, tmp_path: Path) -> None:
     assert state(db) == before
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("train", "-q"), "-q goes before the verb, as in dpforest -q train."),
+        (("models", "--quiet"), "--quiet goes before the verb, as in dpforest --quiet models."),
+        (("--db", "a.duckdb", "models"), "--db goes after the verb, as in dpforest VERB --db."),
+        (("train", "--epsilon"), "Option '--epsilon' requires an argument."),
+        (("train", "--zzz"), "No such option: --zzz"),
+        (("--zzz", "train"), "No such option: --zzz"),
+    ],
+)
+def test_an_option_on_the_wrong_side_of_the_verb_gets_a_hint(
+    words: tuple[str, ...], sentence: str
+) -> None:
+    said = dpforest(*words)
+    assert (said.code, said.out) == (2, "")
+    assert said.err.endswith(f"Error: {sentence}\n")
+
+
 def test_help_and_version() -> None:
     assert dpforest("--version").text.startswith("dpforest 0.")
     for verb in ("train", "score", "sql", "evaluate", "rules", "models", "budget", "domain"):
