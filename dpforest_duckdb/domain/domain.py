@@ -227,9 +227,10 @@ def bound_labels(classes: tuple[str, ...], column: str, kind: ColumnType) -> Att
         refuse_inexact(column, kind, labels.values)
         return labels
     except DpforestError:
+        known = " to true and false" if kind.base == "BOOLEAN" else ""
         raise DpforestError(
             f'Column "{column}" is {kind.base}, which cannot hold the classes of the domain: name '
-            "the column of the classes with --target, or correct the classes."
+            f"the column of the classes with --target, or correct the classes{known}."
         ) from None
 
 

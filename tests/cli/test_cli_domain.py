@@ -155,7 +155,7 @@ def bare(db: Path, *words: object) -> tuple[object, ...]:
         ('["Bern", "Genf", "Zug"]', '"Bern"', ('domain of column "city"', "list")),
         ('["Bern", "Genf", "Zug"]', '["a\\u0000b"]', ('"city"', "NUL")),
         ("[false, true]", "[true]", ('"ill"', "two classes")),
-        ("[false, true]", '["yes", "no"]', ('"ill" is BOOLEAN', "cannot hold the classes")),
+        ("[false, true]", '["yes", "no"]', ('"ill" is BOOLEAN', "classes to true and false.")),
         ("[false, true]", "", ("TOML",)),
         ('target = "ill"', 'target = "sick"', ('the target "sick"', "[[column]]")),
         ('target = "ill"', "target = 3", ("names no target", "--target")),
