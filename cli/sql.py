@@ -108,7 +108,9 @@ def sql(
     chosen = find(dialect)
     with opening.opened_for_model(db, model, show_sql=show_sql) as (engine, forest):
         table = source or forest.table
-        scored = None if engine is None or form == "macro" else _known(engine, table)
+        scored, remark = None, None
+        if engine is not None and form != "macro":
+            scored, remark = _known(engine, table)
         text = publish_sql(
             forest,
             table,
@@ -123,6 +125,8 @@ def sql(
             key=options.column_names("--key", key),
             force=force,
         )
+    if remark is not None:
+        note(remark)
     _check_size(text, force=force, faster=not fast and chosen.name == "duckdb")
     if as_json:
         emit({"model": forest.name, "as": form, "dialect": chosen.name, "sql": text})
@@ -147,16 +151,15 @@ def _check_size(text: str, *, force: bool, faster: bool) -> None:
         warn("Some databases do not accept so much in one statement (Athena: 262 KB).")
 
 
-def _known(engine: DuckDBEngine, table: str) -> Scored | None:
-    """The table if this database has it; in another database it may have any columns."""
+def _known(engine: DuckDBEngine, table: str) -> tuple[Scored | None, str | None]:
+    """The table if this database has it, or else a remark: in another it may have any columns."""
     from dpforest_duckdb.domain.names import hint
 
     try:
-        return engine.scored(table)
+        return engine.scored(table), None
     except DpforestError:
         known = [each.reference for each in engine.tables(engine.catalog)]
-        note(
+        return None, (
             f'The database has no table "{table}"{hint(table, known)}: the SQL is for one of '
             "that name in another database."
         )
-        return None

@@ -23,7 +23,9 @@ def dbt_source(parts: list[str]) -> Sql:
     Raises `UsageError` for a name that dbt could not have.
     """
     if len(parts) > 2 or not all(_NAME.fullmatch(part) for part in parts):
-        raise UsageError("For dbt, --from must be MODEL or SOURCE.TABLE.")
+        raise UsageError(
+            "For dbt, --from must be MODEL or SOURCE.TABLE, a name alone without ref or source."
+        )
     names = ", ".join(f"'{part}'" for part in parts)
     return Sql(f"{{{{ {'ref' if len(parts) == 1 else 'source'}({names}) }}}}")
 

@@ -99,8 +99,11 @@ def test_sql_for_dbt(db: Path) -> None:
     model = ["sql", "--db", db, "--model", "risk", "--as"]
     assert "{{ source('raw', 'visits') }}" in dpforest(*model, "dbt", "--from", "raw.visits").out
     assert 'name: "p_true"' in dpforest(*model, "dbt-schema").out
-    refused = dpforest(*model, "dbt-schema", "--dialect", "polars")
-    assert (refused.code, refused.out) == (2, "")
+    said = dpforest(*model, "dbt-schema", "--dialect", "polars")
+    assert (said.code, said.out) == (2, "")
+    said = dpforest(*model, "dbt", "--from", "{{ ref('visits') }}")
+    refused(said, "--from must be MODEL or SOURCE.TABLE", "without ref", code=2)
+    assert "Note:" not in said.err, "a refusal makes no SQL to say something about"
 
 
 def test_sql_json_and_defaults(db: Path) -> None:
