@@ -22,6 +22,7 @@ from dpforest_duckdb.cli.output import (
     tell,
     warn,
 )
+from dpforest_duckdb.cli.progress import shown_status
 
 if TYPE_CHECKING:
     from dpforest_duckdb.ledger.accounts import AnyAccount
@@ -93,9 +94,10 @@ def evaluate(
             note(remark)
         stop_if_interrupted()
         terms = EvaluationTerms(target, epsilon, privacy_unit, rows_per_unit, unseen)
-        found = evaluate_table(
-            source.engine, forest, source.table, account, terms, _warn_before_debit
-        )
+        with shown_status("comparing rows"):
+            found = evaluate_table(
+                source.engine, forest, source.table, account, terms, _warn_before_debit
+            )
         if epsilon is not None:
             say_spent(account)
         _say_if_trained(account, forest)

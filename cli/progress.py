@@ -24,7 +24,7 @@ def shown_progress(*, timings: bool) -> Iterator[Callable[[Event], None]]:
     request.
     """
     marks: list[tuple[str, float]] = []
-    with _status() as show:
+    with shown_status("planning") as show:
 
         def observe(event: Event) -> None:
             now = time.perf_counter()
@@ -37,13 +37,17 @@ def shown_progress(*, timings: bool) -> Iterator[Callable[[Event], None]]:
 
 
 @contextlib.contextmanager
-def _status() -> Iterator[Callable[[str], None]]:
+def shown_status(step: str) -> Iterator[Callable[[str], None]]:
+    """Show a step on a terminal until the block ends, and nothing if stderr is a file.
+
+    Gives a function that shows another step in its place.
+    """
     if not sys.stderr.isatty():
         yield lambda text: None
         return
     from rich.console import Console
 
-    with Console(stderr=True, markup=False).status("planning") as status:
+    with Console(stderr=True, markup=False).status(step) as status:
         yield status.update
 
 

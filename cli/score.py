@@ -9,11 +9,15 @@ import typer
 
 from dpforest_duckdb.cli import opening, options, written_files
 from dpforest_duckdb.cli.output import emit, note, tell, warn_if_not_private
+from dpforest_duckdb.cli.progress import shown_status
 from dpforest_duckdb.errors import UsageError
 
 if TYPE_CHECKING:
     from dpforest_duckdb.engine.tables.engine import DuckDBEngine
     from dpforest_duckdb.model.forest import Forest
+
+
+STEP = "scoring rows"
 
 
 def score(
@@ -95,7 +99,7 @@ def _score_files(
     found = find_rows(engine.connection, files, engine.trace)
     for remark in found.remarks(forest.domain):
         note(remark)
-    with replacing(into, new, replace=replace) as out:
+    with shown_status(STEP), replacing(into, new, replace=replace) as out:
         columns = score_files(
             engine.connection,
             forest,
@@ -131,5 +135,6 @@ def _score_table(
         replace=replace,
         fast=True,
     )
-    engine.run(statement, step="score")
+    with shown_status(STEP):
+        engine.run(statement, step="score")
     return forest, [*scored.columns, *added_names(forest, prefix)]

@@ -311,3 +311,25 @@ def test_bins_with_long_ends_are_drawn_with_their_upper_end_alone(tmp_path: Path
     assert all(re.fullmatch(r"  … <= \d{4}-\d\d-\d\d", text) for text in bins[1:-1])
     assert bins[-1].startswith("  > ")
     assert max(map(len, lines)) <= 80
+
+
+def test_commands_that_read_all_rows_show_on_a_terminal_what_they_do(db: Path) -> None:
+    """Training shows its steps too. If stderr is a file, nothing is shown."""
+    for verb, more, step in (
+        ("score", ("--into", "scored"), "scoring rows"),
+        ("evaluate", (), "comparing rows"),
+    ):
+        command = (verb, "--db", str(db), "--model", "risk", "--table", "fresh", *more)
+        reader, writer = os.openpty()
+        os.set_blocking(reader, False)  # if nothing is shown, the test fails and does not wait
+        ended = subprocess.run(
+            [sys.executable, "-c", PROGRAM, *command],
+            env={**os.environ, "TERM": "xterm"},
+            stdout=subprocess.PIPE,
+            stderr=writer,
+            check=True,
+        )
+        assert ended.stdout
+        assert step in os.read(reader, 10_000).decode()
+        os.close(reader)
+        os.close(writer)
