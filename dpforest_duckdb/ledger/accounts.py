@@ -146,7 +146,7 @@ def ruled_out(
     if unit.is_row and not given and not budget.entries:
         yield single_rows(account.noun)
     others = {str(run.unit) for run in budget.entries if not protects(run.unit, unit)}
-    if others and not budget.cap:  # with a cap, the debit is refused
+    if others and not budget.cap and not budget.why_no_cap:  # with a cap, the debit is refused
         yield (
             f"Earlier runs protected {' or '.join(sorted(others))}; this one protects {unit}. "
             f"After it, this {account.noun} can never be capped, because a cap has one unit."

@@ -253,8 +253,18 @@ class Budget:
         """
         if self.cap or not self.entries:
             return ""
+        if self.why_no_cap:
+            return self.why_no_cap
         first = self.entries[0].unit
+        if first.is_row:
+            return f"a cap can protect only single rows: run 1 protected {first}"
+        return f'a cap can protect only each "{first.column}": run 1 protected it'
+
+    @property
+    def why_no_cap(self) -> str:
+        """Why no cap can count the earlier runs, in words; "" if one can."""
         for number, run in enumerate(self.entries, 1):
+            first = self.entries[0].unit
             if not run.private:
                 return f"no cap is possible: run {number} was not private"
             if not (protects(run.unit, first) or protects(first, run.unit)):
@@ -262,9 +272,7 @@ class Budget:
                     f"no cap is possible: run 1 protected {first}, but run {number} protected "
                     f"{run.unit}"
                 )
-        if first.is_row:
-            return f"a cap can protect only single rows: run 1 protected {first}"
-        return f'a cap can protect only each "{first.column}": run 1 protected it'
+        return ""
 
     @property
     def overspent(self) -> list[str]:

@@ -206,6 +206,17 @@ def test_rows_per_unit_are_bounded_and_printed(db: Path) -> None:
     assert all(wide > 2.5 * narrow for narrow, wide in zip(one, three, strict=True))
 
 
+def test_a_run_after_which_no_cap_is_possible_is_named_once(db: Path) -> None:
+    """A later run rules out no cap."""
+    who = ("--privacy-unit", "who")
+    said = dpforest(*train(db, "--name", "a", *who))
+    assert "After it, this table can never be capped" in said.err
+    for unit in (who, ("--privacy-unit", "row")):
+        said = dpforest(*train(db, "--name", "b", "--replace", *unit))
+        assert said.code == 0
+        assert "never be capped" not in said.err
+
+
 def test_only_another_unit_prevents_a_cap(db: Path) -> None:
     """How many rows of a person a run uses makes no difference, and a cap that exists stays."""
     who = ("--privacy-unit", "who")
