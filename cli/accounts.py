@@ -21,7 +21,8 @@ def known_accounts(
     """The accounts of the tables that have a budget, or of all tables if none has one.
 
     Also the capped tables that are missing, and the errors of tables whose budget is not known; of
-    those that may be a missing table, only the first. Raises the first of all if nothing is known.
+    those that may be a missing table, only the first, which counts the others. Raises the first of
+    all if nothing is known.
     """
     opened, accounts, known = list[Account](), list[Account](), list[Account]()
     errors = list[DpforestError]()
@@ -40,4 +41,8 @@ def known_accounts(
         raise errors[0]
     renamed = [error for error in errors if isinstance(error, BudgetError)]
     found = known or ([] if missing else accounts)
-    return found, missing, [error for error in errors if error not in renamed[1:]]
+    if len(renamed) > 1:
+        others = "another table" if len(renamed) == 2 else f"{len(renamed) - 1} other tables"
+        first = BudgetError(f"{renamed[0].sentence} The same may be true of {others}.")
+        errors = [first, *(error for error in errors if error not in renamed)]
+    return found, missing, errors

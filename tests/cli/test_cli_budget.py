@@ -171,6 +171,20 @@ def test_budgets_follow_a_table_that_is_renamed(db: Path) -> None:
     assert (facts["table"], facts["cap"], facts["spent"]) == ("calls", 2, 1)
 
 
+def test_a_list_of_budgets_counts_the_tables_that_may_be_a_missing_one(db: Path) -> None:
+    """Else the only one that is named is taken for it."""
+    listed = ("budget", "--db", db)
+    assert dpforest("budget", "set", *listed[1:], "--table", "visits", "--epsilon", "2").code == 0
+    make(db, "ALTER TABLE visits RENAME TO calls", "COMMENT ON TABLE calls IS NULL")
+    said = dpforest(*listed).err
+    assert said.count('"visits", which has a cap, is gone') == 1
+    assert "The same may be true of another table." in said
+    make(db, "CREATE TABLE third AS FROM fresh")
+    assert "The same may be true of 2 other tables." in dpforest(*listed).err
+    make(db, "DROP TABLE third", "DROP TABLE fresh")
+    assert "The same may be true" not in dpforest(*listed).err
+
+
 def test_show_says_once_that_there_is_no_ledger(tmp_path: Path) -> None:
     """Whatever the budget belongs to: a table, or a name."""
     database, book = tmp_path / "new.duckdb", tmp_path / "none"
