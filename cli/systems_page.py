@@ -35,11 +35,11 @@ Depths are counted as in the papers: splits on a path, or nodes on a path where 
 `--depth` is counted in the same way.
 
 The forest of a published system has at most {leaves:,} leaves, so that it can be trained and scored
-in about half a minute of one core; with more than {many} classes it has fewer. Budgets are divided by the published depth
-all the same. A system that splits every node gets shallower trees if complete ones would be
-larger, and `train` says so before the debit. For example, smooth-forest asks for complete trees of
-depth 11 on Mushroom with a child per category, which are too large. In other systems the largest
-nodes are split first. In `diffgen` and `dt-diff`, refinements that would make more leaves are not
+in about half a minute of one core; with more than {many} classes it has fewer. Budgets are divided
+by the published depth all the same. A system that splits every node gets shallower trees if
+complete ones would be larger, and `train` says so before the debit. For example, smooth-forest asks
+for complete trees of depth 11 on Mushroom with a child per category, which are too large. In other
+systems the largest nodes are split first. In `diffgen` and `dt-diff`, refinements that would make more leaves are not
 offered. Nodes past the limit stay leaves, and `models show` says how many.
 
 No text gives these details, so they are assumed for every system whose table says nothing else:

@@ -10,16 +10,23 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows, where SQLite's locks are not lost as `Ledger._alone` says
+    fcntl = None  # type: ignore[assignment]
 
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.ledger.entries import parse
 
 _WAIT_SECONDS = 30.0
+_POLL_SECONDS = 0.005
 _APPLICATION = 0x64706664  # "dpfd" marks a SQLite file as a ledger
 _LAYOUT = 3  # 1 had no moved and no retired tables, 2 no hashes of forests
 _SCHEMA = (
@@ -118,7 +125,7 @@ class Ledger:
     @contextmanager
     def writing(self) -> Iterator[Chain]:
         """The chain under the write lock; what the block adds to it is committed at its end."""
-        with self._connection("rwc") as connection:
+        with self._alone(), self._connection("rwc") as connection:
             connection.execute("BEGIN IMMEDIATE")
             if not self._has_layout(connection):
                 _create_layout(connection)
@@ -128,6 +135,48 @@ class Ledger:
             connection.execute(f"PRAGMA user_version={_LAYOUT}")
             connection.executemany("INSERT INTO entries VALUES (?, ?, ?, ?)", chain.rows[known:])
             connection.execute("COMMIT")
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hold a lock on the ledger's folder, so that no other process writes meanwhile.
+
+        SQLite's own lock is lost if another thread of this process opens the file and closes it, as
+        a backup does: such locks belong to a process and a file (POSIX). This one belongs to the
+        open folder. Where folders cannot be locked, as on some network drives, there is none.
+        """
+        folder = self._open_folder()
+        if fcntl is None or folder is None:
+            yield
+            return
+        try:
+            self._lock(folder)
+            yield
+        finally:
+            with suppress(OSError):  # a forked process may have the folder open too
+                fcntl.flock(folder, fcntl.LOCK_UN)
+            os.close(folder)
+
+    def _open_folder(self) -> int | None:
+        """The folder of the file itself, whatever links lead to it; None if it cannot be opened."""
+        if fcntl is not None:
+            with suppress(OSError):
+                return os.open(self.path.resolve().parent, os.O_RDONLY)
+        return None
+
+    def _lock(self, folder: int) -> None:
+        """Lock an open folder. Raises `DpforestError` if another process has the lock for long."""
+        end = time.monotonic() + _WAIT_SECONDS
+        while True:
+            try:
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    raise self._error(_IN_USE) from None
+                time.sleep(_POLL_SECONDS)
+                continue
+            except OSError:  # no locks there
+                pass
+            return
 
     @contextmanager
     def _connection(self, mode: str) -> Iterator[sqlite3.Connection]:

@@ -113,6 +113,34 @@ def test_an_unfinished_transaction_is_rolled_back(ledger: Ledger) -> None:
     assert debit(ledger, 1) == 2
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="locks belong to open files there")
+def test_a_thread_that_reads_the_file_lets_no_other_process_write(ledger: Ledger) -> None:
+    """Closing a file ends all POSIX locks that the process has on it, SQLite's too."""
+    debit(ledger, 1)
+    other = (
+        "import sys\n"
+        "from dpforest_duckdb.ledger import book\n"
+        "book._WAIT_SECONDS = 0.05\n"
+        "with book.Ledger(sys.argv[1]).writing(): print('writes')\n"
+    )
+    with ledger.writing():
+        ledger.path.read_bytes()
+        command = [sys.executable, "-c", other, str(ledger.path)]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert said.stdout == ""
+    assert "is in use by another process" in said.stderr
+
+
+def test_a_ledger_that_is_being_written_is_waited_for_not_forever(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    debit(ledger, 1)
+    monkeypatch.setattr(module, "_WAIT_SECONDS", 0.05)
+    with ledger.writing(), pytest.raises(DpforestError, match="in use by another process"):
+        debit(ledger, 1)
+    assert debit(ledger, 1) == 2
+
+
 def test_a_clock_that_goes_backwards(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     set_cap(ledger, VISITS, 2, 0, ROW)
     for year in (2030, 1999):
