@@ -39,8 +39,8 @@ in about half a minute of one core; with more than {many} classes it has fewer. 
 by the published depth all the same. A system that splits every node gets shallower trees if
 complete ones would be larger, and `train` says so before the debit. For example, smooth-forest asks
 for complete trees of depth 11 on Mushroom with a child per category, which are too large. In other
-systems the largest nodes are split first. In `diffgen` and `dt-diff`, refinements that would make more leaves are not
-offered. Nodes past the limit stay leaves, and `models show` says how many.
+systems the largest nodes are split first. In `diffgen` and `dt-diff`, refinements that would make
+more leaves are not offered. Nodes past the limit stay leaves, and `models show` says how many.
 
 No text gives these details, so they are assumed for every system whose table says nothing else:
 
