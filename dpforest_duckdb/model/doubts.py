@@ -20,11 +20,12 @@ from dpforest_duckdb.tree import MULTIWAY, Tree
 
 CLEAR_DEVIATIONS = 10  # of the noise: so many rows cannot be overlooked
 FEW = 20  # one in so many rows has a listed value: so few that the domain is likely wrong
+LEAST_BINS = 4  # with fewer, many skewed columns have nearly all rows in one
 
 
 def doubts(forest: ForestContent) -> list[str]:
-    """A sentence if there seem to be no rows, or one for each attribute without listed values, and
-    for values and classes that no row seems to have.
+    """A sentence if there seem to be no rows, or one for each attribute without listed values, for
+    values and classes that no row seems to have, and for bounds that seem not to fit.
     """
     classes = len(forest.domain.classes)
     rows, spread = _rows(forest.trees, classes)
@@ -47,7 +48,12 @@ def doubts(forest: ForestContent) -> list[str]:
         for name, values in sorted(_unseen(forest))
         if name not in names
     ]
-    return list(map(one_line, [*unlisted, *unseen]))
+    crowded = sorted(set(_crowded(forest, rows, spread)))
+    bounds = [
+        "By the noisy counts, nearly all rows are in the first bin or in the last one of "
+        f"{listed(crowded, 5)}: check the bounds, unless most rows have about the same value."
+    ]
+    return list(map(one_line, [*unlisted, *unseen, *(bounds if crowded else [])]))
 
 
 def _rows(trees: tuple[Tree, ...], classes: int) -> tuple[float, float]:
@@ -82,6 +88,24 @@ def _unlisted(forest: ForestContent, rows: float, spread: float) -> Iterator[str
         held = float(tree.counts[cells].sum())
         if held + 2 * noise < (rows - 2 * spread) / FEW:
             yield attribute.column
+
+
+def _crowded(forest: ForestContent, rows: float, spread: float) -> Iterator[str]:
+    """The numeric attributes of which all but one in `FEW` of the rows are in the first bin, or in
+    the last. So it is if nearly all values are below the bounds, or above them.
+    """
+    classes = len(forest.domain.classes)
+    for tree in forest.trees:
+        if tree.kind[0] != MULTIWAY or tree.counts is None or tree.noise is None:
+            continue
+        attribute, first = forest.domain.attributes[tree.attribute[0]], int(tree.first[0])
+        if attribute.kind != "numeric" or attribute.proper < LEAST_BINS:
+            continue
+        for cell in (first, first + attribute.proper - 1):
+            noise = float(tree.noise[cell]) * math.sqrt(classes)
+            least = (1 - 1 / FEW) * (rows + 2 * spread)
+            if tree.counts[cell].sum() - 2 * noise > least:  # never if the noise is unknown
+                yield attribute.column
 
 
 def _unseen(forest: ForestContent) -> Iterator[tuple[str, list[str]]]:

@@ -78,3 +78,48 @@ def test_a_value_and_a_class_that_no_row_seems_to_have_get_a_warning(
     assert more.count('perhaps these values of "a"') == 1, "four trees have half of the noise"
     full = replace(tree, counts=np.array([[500, 500], [250, 250], [250, 250], [0, 0], [0, 0]]))
     assert not doubts(replace(forest, trees=(full,)))
+
+
+def _of_bins(held: int, bin_: int, bins: int, noise: float) -> Forest:
+    """A forest of one tree that divides 1,000 rows by a number, `held` of them in one bin."""
+    edges = tuple(range(1, bins))
+    attribute = Attribute("a", "numeric", lower=0, upper=bins, edges=edges, nullable=False)
+    counts = np.zeros((1 + bins, 2), dtype=np.int64)
+    counts[0] = 1000, 0
+    counts[1 + bin_] = held, 0
+    counts[1 + (bin_ + 1) % bins] = 1000 - held, 0
+    leaf = {name: np.full(bins, -1) for name in ("attribute", "cell", "first")}
+    root = {"attribute": 0, "cell": -1, "first": 1}
+    tree = Tree(
+        kind=np.array([1] + [0] * bins),
+        **{name: np.concatenate([[root[name]], below]) for name, below in leaf.items()},
+        counts=counts,
+        votes=np.zeros((1 + bins, 2), dtype=np.int64),
+        noise=np.full(1 + bins, noise),
+    )
+    return Forest(
+        "m", "auto", Guarantee(epsilon="1"), Domain((attribute,), "k", ("a", "b")), (tree,)
+    )
+
+
+@pytest.mark.parametrize(
+    ("held", "bin_", "bins", "noise", "warned"),
+    [
+        (999, 0, 4, 1.0, True),
+        (999, 3, 4, 1.0, True),
+        (999, 2, 4, 1.0, False),
+        (999, 2, 3, 1.0, False),
+        (940, 3, 4, 1.0, False),
+        (960, 3, 4, 1.0, True),
+        (960, 3, 4, 3.0, False),
+        (999, 3, 4, 7.0, True),
+        (999, 3, 4, 10.0, False),
+        (999, 3, 4, np.nan, False),
+    ],
+)
+def test_bounds_that_leave_nearly_all_rows_in_an_end_bin_get_a_warning(
+    held: int, bin_: int, bins: int, noise: float, warned: bool
+) -> None:
+    """Only beyond the noise of the bin and of all rows: two deviations of both."""
+    found = " ".join(doubts(_of_bins(held, bin_, bins, noise)))
+    assert ('in the last one of "a": check the bounds' in found) is warned
