@@ -47,8 +47,8 @@ def weighed_by_rows(
     votes for all rows and has none. It costs the budget of the query "mixture".
     """
     mixtures = [(MIXTURE_PARTS, weight) for weight in WEIGHTS]
-    weight = WEIGHTS[draw_mixture([[start], added], mixtures, rows, context)]
-    return [start, *(weighed(tree, weight) for tree in added)]
+    models = [start], added
+    return mixed(models, mixtures[draw_mixture(models, mixtures, rows, context)])
 
 
 def one_in(request: Request, cost: int) -> int:
@@ -60,6 +60,19 @@ def one_in(request: Request, cost: int) -> int:
     enough = max(RATED_ROWS, float(ABOVE_NOISE * noise_scale(cost, request.rows_per_unit)))
     combinations = math.prod(request.domain.cells) * len(request.domain.classes)
     return max(1, int(min(request.rows, combinations) / enough))
+
+
+def mixed(models: Sequence[Sequence[Tree]], weights: Sequence[int]) -> list[Tree]:
+    """The trees of all models, with the votes of each times its weight; without those of weight 0.
+
+    Weights are in units of 1 / MIXTURE_PARTS.
+    """
+    return [
+        weighed(tree, weight)
+        for trees, weight in zip(models, weights, strict=True)
+        if weight
+        for tree in trees
+    ]
 
 
 def weighed(tree: Tree, parts: int) -> Tree:

@@ -24,7 +24,7 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import MIXTURE_PARTS, CodedRows
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.learners.joint_tables import joint_tables_deviation
-from dpforest_duckdb.learners.mixtures import draw_mixture, weighed
+from dpforest_duckdb.learners.mixtures import draw_mixture, mixed
 from dpforest_duckdb.postprocess.additive import Odds
 from dpforest_duckdb.postprocess.below_root import ChildTables, models
 from dpforest_duckdb.postprocess.voting import integer_votes
@@ -113,13 +113,7 @@ def _drawn(
     other models.
     """
     mixtures = _mixtures(len(parts) - 2)
-    weights = mixtures[draw_mixture(parts, mixtures, rows, context)]
-    return [
-        weighed(tree, weight)
-        for trees, weight in zip(parts, weights, strict=True)
-        if weight
-        for tree in trees
-    ]
+    return mixed(parts, mixtures[draw_mixture(parts, mixtures, rows, context)])
 
 
 def _mixtures(others: int) -> list[tuple[int, ...]]:

@@ -21,7 +21,7 @@ from dpforest_duckdb.learners.informative_tables import (
     trees_of,
 )
 from dpforest_duckdb.learners.levels import LEVELS
-from dpforest_duckdb.learners.mixtures import draw_mixture, weighed
+from dpforest_duckdb.learners.mixtures import draw_mixture, mixed
 from dpforest_duckdb.postprocess.log_odds import log_odds
 from dpforest_duckdb.postprocess.pipeline import leaf_noise
 from dpforest_duckdb.postprocess.shrinkage import shrink_to_parent, sum_upward
@@ -43,9 +43,9 @@ def grow_both(rows: CodedRows, context: TrainingContext) -> Grown:
     alone = replace(context, request=replace(request, trees=1))
     grown = LEVELS.grow(rows, alone)
     tree = _with_log_odds(grown.trees[0], request, leaf_noise(request, accountant.plan))
-    of_sums, of_tree = MIXTURES[draw_mixture([sums, [tree]], MIXTURES, rows, context)]
-    votes = [*(weighed(each, of_sums) for each in sums), weighed(tree, of_tree)]
-    return Grown(votes, limited=grown.limited)
+    models = sums, [tree]
+    weights = MIXTURES[draw_mixture(models, MIXTURES, rows, context)]
+    return Grown(mixed(models, weights), limited=grown.limited)
 
 
 def _released_tables(rows: CodedRows, context: TrainingContext) -> list[Tree]:

@@ -23,7 +23,7 @@ from dpforest_duckdb.engine.base import MIXTURE_PARTS, POINTS
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners.boosting import random_trees
-from dpforest_duckdb.learners.mixtures import RATED_ROWS, draw_mixture, one_in
+from dpforest_duckdb.learners.mixtures import RATED_ROWS, draw_mixture, mixed, one_in
 from dpforest_duckdb.learners.tree_beside_sums import MIXTURES
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.postprocess.voting import integer_votes, of_two
@@ -182,6 +182,18 @@ def test_the_better_model_is_drawn_where_the_budget_is_large() -> None:
     bits, points = Randomness.secure().bits, np.array([10, 30, 29]) * POINTS
     drawn = {choose.draw_best(points, 100 * NANO, POINTS, bits) for _ in range(20)}
     assert drawn == {1}
+
+
+def test_a_mixture_has_weighted_votes_and_no_tree_of_weight_0() -> None:
+    drawn = random_trees(public(3), 3, 2, np.ones(2), Randomness.secure().bits)
+    first, second, third = (
+        replace(tree, votes=np.full((tree.nodes, 3), 1_000 * number))
+        for number, tree in enumerate(drawn, 1)
+    )
+    votes = [tree.votes[0].tolist() for tree in mixed([[first, second], [third]], (10, 5))]
+    assert votes == [[500] * 3, [1_000] * 3, [750] * 3]
+    alone = mixed([[first, second], [third]], (0, MIXTURE_PARTS))
+    assert [tree.votes[0].tolist() for tree in alone] == [[3_000] * 3]
 
 
 @pytest.mark.parametrize("rows", [0, 50, 3000, 10**6])
