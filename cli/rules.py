@@ -26,8 +26,8 @@ def rules(
             "--top",
             parser=options.whole_number(1),
             metavar="N",
-            help="Only N rules: those with the largest support, or the first ones if none has one. "
-            "[default: all, tree by tree]",
+            help="Only N rules: those with the largest support, or the first ones if none has one, "
+            "without inner nodes of all rows. [default: all, tree by tree]",
         ),
     ] = None,
     as_json: options.AsJson = False,
@@ -45,6 +45,7 @@ def rules(
         found = [rule for rule in forest.rules() if rule["leaf"] or not leaves_only]
     warn_if_not_private(forest)
     if top is not None:
+        found = [rule for rule in found if rule["leaf"] or rule["depth"]]
         found = sorted(found, key=lambda rule: -(rule["support"] or 0))[:top]
     if as_json:
         emit({"private": forest.private, "rules": found})

@@ -208,8 +208,8 @@ def _beside(database: str, ledger: str | Path | None) -> Ledger:
         return Ledger(ledger)
     if not database:
         raise DpforestError(
-            "The budget of files, DataFrames and queries is kept in a ledger: name one with "
-            "--ledger."
+            "The budget of files, DataFrames and queries is kept in a ledger, which also says "
+            "whether they have a cap: name one with --ledger."
         )
     return Ledger(f"{database}.ledger")
 
