@@ -58,8 +58,11 @@ def demo(folder: str | Path, *, replace: bool = False, say: Say = print) -> dict
     try:
         _make_tables(database)
     except duckdb.Error:
+        for name in (_FILES[0], _LOG):  # so that the demo can be run again
+            (home / name).unlink(missing_ok=True)
         raise DpforestError(
-            f"The tables cannot be written to {database}: check the folder and the disk."
+            f"The tables cannot be written to {database}: check the folder, and whether the disk "
+            "is full."
         ) from None
     say("UCI's Nursery: 12,960 applications to nursery schools, three quarters for training.")
     say(f"The tables are in {database}; their ENUM columns declare the domain.")

@@ -254,7 +254,9 @@ def _class_list(name: str, column: Mapping[str, Any]) -> tuple[str, ...]:
             f"{ranges if column.get('kind') == 'numeric' else ''}"
         )
     if len(domain) < 2:
-        raise DpforestError(f'The target "{name}" needs at least two classes in its domain.')
+        raise DpforestError(
+            f'The target "{name}" needs at least two classes in its domain: list all of them.'
+        )
     return _categories(name, domain)
 
 

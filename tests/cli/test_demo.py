@@ -44,6 +44,19 @@ def test_its_script_needs_nothing_of_this_package(home: Path) -> None:
         con.execute("ROLLBACK")
 
 
+def test_a_demo_whose_tables_could_not_be_written_can_be_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> str:
+        raise duckdb.IOException("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("dpforest_duckdb.demo.render", full)
+        refused(dpforest("demo", "--dir", tmp_path), "cannot be written", "disk is full")
+    assert not list(tmp_path.iterdir())
+    assert dpforest("demo", "--dir", tmp_path).code == 0
+
+
 @pytest.mark.more
 def test_a_demo_that_was_killed_can_be_run_again(tmp_path: Path) -> None:
     (tmp_path / "nursery.duckdb").write_bytes(b"unfinished")

@@ -320,7 +320,7 @@ def test_what_is_missing_is_named_as_it_is_written() -> None:
             lambda: domain_from_mapping(
                 {"target": "k", "column": [{"name": "k", "domain": ["no"]}]}
             ),
-            'The target "k" needs at least two classes in its domain.',
+            'The target "k" needs at least two classes in its domain: list all of them.',
         ),
     ):
         with pytest.raises(DpforestError) as refused:
