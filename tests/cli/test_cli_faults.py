@@ -39,7 +39,7 @@ def test_a_database_that_another_process_holds(db: Path) -> None:
     holder.stdout.readline()
     try:
         for verb in (train(db, "--name", "new"), ("models", "--db", db)):
-            refused(dpforest(*verb), str(db), "in use by another process")
+            refused(dpforest(*verb), str(db), f"in use by process {holder.pid}: close it there")
     finally:
         holder.kill()
         holder.communicate()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -70,8 +71,10 @@ def _connect(path: str, read_only: bool) -> duckdb.DuckDBPyConnection:
     except duckdb.Error as error:
         text = str(error)
         if "could not set lock on file" in text.lower():  # a path may contain the word lock
+            number = re.search(r"\(PID (\d+)\)", text)
+            process = f"process {number[1]}" if number else "another process"
             raise DpforestError(
-                f"The database {path} is in use by another process: close it there first."
+                f"The database {path} is in use by {process}: close it there first."
             ) from None
         if not read_only and ("ermission" in text or "ead-only" in text or "ead only" in text):
             return _connect(path, read_only=True)
