@@ -14,25 +14,27 @@ from dpforest_duckdb.domain.attribute import Attribute
 from dpforest_duckdb.domain.domain import Domain
 from dpforest_duckdb.domain.names import fold
 from dpforest_duckdb.domain.types import ColumnType
-from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.errors import DpforestError, Refusals
 
 
 def remarks(domain: Domain, columns: Mapping[str, ColumnType]) -> tuple[str, ...]:
     """Sentences about labels that the domain or an ENUM lacks.
 
     Raises `DpforestError` if the domain misspells a label, if no class is a label, or if dates
-    bound a column of numbers, or numbers one of dates.
+    bound a column of numbers, or numbers one of dates: a sentence for each column.
     """
     found = {fold(name): (name, kind) for name, kind in columns.items()}
     label = Attribute(domain.target, "categorical", domain.classes)
-    sentences: list[str] = []
+    sentences, refusals = list[str](), Refusals()
     for attribute in (*domain.attributes, label):
         name, kind = found.get(fold(attribute.column), ("", None))
         if kind is None:
             continue
-        _refuse_other_bounds(attribute, name, kind)
-        if attribute.kind == "categorical" and kind.labels and not attribute.of:
-            sentences += _labels(attribute, name, kind.labels, is_target=attribute is label)
+        with refusals.gathered():
+            _refuse_other_bounds(attribute, name, kind)
+            if attribute.kind == "categorical" and kind.labels and not attribute.of:
+                sentences += _labels(attribute, name, kind.labels, is_target=attribute is label)
+    refusals.refuse()
     return tuple(sentences)
 
 
