@@ -209,7 +209,9 @@ def test_labels_are_compared_before_the_debit(
 
 def test_every_column_whose_domain_cannot_be_right_gets_a_sentence(folder: Path) -> None:
     with duckdb.connect("d.duckdb") as con:
-        con.execute("CREATE TABLE t (age INTEGER, day DATE, city ENUM ('Bern', 'Genf'), ill BOOLEAN)")
+        con.execute(
+            "CREATE TABLE t (age INTEGER, day DATE, city ENUM ('Bern', 'Genf'), ill BOOLEAN)"
+        )
     words = ("--numeric", "age=2000-01-01:2009-12-31", "--numeric", "day=1:9")
     cities = ("--categories", "city=Bern,genf", "--classes", "true,false")
     table = ("--db", "d.duckdb", "--table", "t", "--target", "ill", "--epsilon", "1")

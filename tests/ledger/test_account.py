@@ -297,16 +297,21 @@ def test_an_attached_table_has_its_budget_beside_its_own_database(
     assert found.ledger.path == Path(f"{database}.ledger")
 
 
+def _copied_before_a_cap(database: Path, folder: Path) -> Path:
+    """A copy of a database, whose table is capped then, and made again without the comment."""
+    copy = folder / "planned.duckdb"
+    shutil.copy(database, copy)
+    with duckdb.connect(str(database)) as con:
+        account(con).set_cap(NANO, 0, ROW, raise_cap=False)
+        con.execute("CREATE OR REPLACE TABLE t (x INTEGER)")
+    return copy
+
+
 @pytest.mark.parametrize("option", ["", " (READ_ONLY)"])
 def test_a_run_is_refused_if_another_database_got_the_name_of_its_own(
     database: Path, tmp_path: Path, con: duckdb.DuckDBPyConnection, option: str
 ) -> None:
-    """Its cap is in another ledger, and a table that was made again lost the comment about it."""
-    planned = tmp_path / "planned.duckdb"
-    shutil.copy(database, planned)
-    with duckdb.connect(str(database)) as other:
-        account(other).set_cap(NANO, 0, ROW, raise_cap=False)
-        other.execute("CREATE OR REPLACE TABLE t (x INTEGER)")
+    planned = _copied_before_a_cap(database, tmp_path)
     con.execute(f"ATTACH '{planned}' AS private")
     found = account(con, "private.t")
     for attach in (f"ATTACH '{database}' AS private{option}", None):
@@ -321,11 +326,7 @@ def test_a_run_is_refused_if_another_database_got_the_name_of_its_own(
 def test_a_query_is_refused_if_another_database_got_the_name_of_the_one_it_read(
     database: Path, tmp_path: Path, con: duckdb.DuckDBPyConnection
 ) -> None:
-    planned = tmp_path / "planned.duckdb"
-    shutil.copy(database, planned)
-    with duckdb.connect(str(database)) as other:
-        account(other).set_cap(NANO, 0, ROW, raise_cap=False)
-        other.execute("CREATE OR REPLACE TABLE t (x INTEGER)")
+    planned = _copied_before_a_cap(database, tmp_path)
     con.execute(f"ATTACH '{planned}' AS private")
     query = find_rows(con, con.sql("SELECT x FROM private.t WHERE x > 0"))
     found = query.account(tmp_path / "ledger", "d")
