@@ -11,7 +11,7 @@ from dpforest_duckdb.privacy.amounts import ATTO, NANO, show
 from dpforest_duckdb.privacy.unit import PrivacyUnit, protects, same_unit
 
 # what else the command needs, which an entry does not know
-_WHERE = {"table": "for the same --db ", "dataset": "for the same --ledger ", "file": ""}
+_WHERE = {"table": "for the same database ", "dataset": "for the same --ledger ", "file": ""}
 
 
 def check_amounts(epsilon: int, delta: int) -> None:

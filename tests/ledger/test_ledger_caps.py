@@ -130,8 +130,10 @@ def test_a_cap_binds_unit_and_rows(ledger: Ledger) -> None:
         'Refused: the cap of table "visits" protects each "person_id" (at most 3 rows used), '
         "but this run would protect each row: pass privacy_unit='person_id', rows_per_unit=3."
     )
-    assert 'each "person_id" (at most 1 row used):' in refusal(
-        ledger, 1, unit=PrivacyUnit("person_id", 1)
+    assert refusal(ledger, 1, unit=PrivacyUnit("person_id", 1)).endswith(
+        'each "person_id" (at most 1 row used): no run was made under it yet, so for the same '
+        "database run dpforest budget set --table visits --privacy-unit person_id "
+        "--rows-per-unit 1."
     )
     assert "each row (at most 2 rows used)" in refusal(ledger, 1, unit=PrivacyUnit("row", 2))
     refusal(ledger, 1, unit=replace(PERSON, neighbours="replace-one"))
