@@ -54,6 +54,11 @@ class Domain:
         kinds = {"attributes": ATTRIBUTES, "target": TEXT, "classes": TEXTS, "identifiers": TEXTS}
         refuse_wrong_types(vars(self), **kinds)
         names = [attribute.name for attribute in self.attributes]
+        if fold(self.target) in map(fold, names):
+            raise DpforestError(
+                f'Column "{self.target}" is the target and an attribute: leave it out of the '
+                "attributes."
+            )
         _refuse_clashes([*names, self.target, *self.identifiers])
         if not names:
             raise DpforestError(

@@ -301,7 +301,7 @@ def test_names_and_values_that_no_database_holds_are_refused(bad: str) -> None:
             make()
 
 
-def test_what_is_missing_is_named_as_it_is_written() -> None:
+def test_what_is_missing_or_too_much_is_named_as_it_is_written() -> None:
     """In Python by the argument, in a file by the key."""
     for made, said in (
         (
@@ -311,6 +311,10 @@ def test_what_is_missing_is_named_as_it_is_written() -> None:
         (
             lambda: Domain((Attribute("a", "categorical", ("x",)),), "k", ("no",)),
             'The target "k" needs at least two classes: list them in classes.',
+        ),
+        (
+            lambda: Domain((Attribute("K", "categorical", ("x", "y")),), "k", ("no", "yes")),
+            'Column "k" is the target and an attribute: leave it out of the attributes.',
         ),
         (
             lambda: domain_from_mapping(mapping({"name": "a", "kind": "categorical"})),
