@@ -116,7 +116,9 @@ def evaluate(
     """
     refuse_wrong_types(locals())
     if not isinstance(forest, Forest):
-        raise UsageError("forest must be a Forest: train one, or read it with load_forest.")
+        raise UsageError(
+            "forest must be a Forest: train one, or read it with stored_forest or load_forest."
+        )
     found = find_rows(con, table, trace)
     figures = evaluate_table(
         found.engine,

@@ -24,7 +24,7 @@ from dpforest_duckdb.engine.spark.engine import SparkEngine
 from dpforest_duckdb.engine.spark.files import SparkFiles
 from dpforest_duckdb.engine.spark.steps import Session, is_session
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine, checked_connection
-from dpforest_duckdb.errors import DpforestError, UsageError
+from dpforest_duckdb.errors import DpforestError, UsageError, naming
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest
@@ -112,7 +112,8 @@ def stored_forest(con: duckdb.DuckDBPyConnection, name: str) -> Forest:
     Raises `DpforestError` if there is none.
     """
     refuse_wrong_types(locals(), name=TEXT)
-    return store.load(DuckDBEngine(checked_connection(con)).models, name)
+    with naming({"model": "name"}):
+        return store.load(DuckDBEngine(checked_connection(con)).models, name)
 
 
 def _of_spark(session: Session, rows: Rows, trace: Trace | None) -> FoundRows:

@@ -417,7 +417,7 @@ def test_python_refuses_what_is_no_forest(
 ) -> None:
     scored_table(con, 2)
     forest = fit(con, "t", target="label")
-    with pytest.raises(UsageError, match="forest must be a Forest"):
+    with pytest.raises(UsageError, match=r"forest must be a Forest: .* stored_forest"):
         evaluate(con, "model", "t")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="unseen must be True or False"):
         evaluate(con, forest, "t", unseen="yes")  # type: ignore[arg-type]
@@ -429,7 +429,7 @@ def test_python_reads_a_stored_forest(
     scored_table(con, 2)
     forest = fit(con, "t", target="label", name="kept")
     assert dpforest_duckdb.stored_forest(con, "KEPT").to_json() == forest.to_json()
-    with pytest.raises(DpforestError, match='no model "lost" in the database'):
+    with pytest.raises(DpforestError, match=r'no model "lost" in the database .*: check name'):
         dpforest_duckdb.stored_forest(con, "lost")
     with pytest.raises(UsageError, match="con must be a DuckDB connection"):
         dpforest_duckdb.stored_forest("data.duckdb", "kept")
