@@ -65,9 +65,15 @@ class Declared:
             refusal = ValueError(f'categories of "{name}" must be a list of one or more values.')
             if isinstance(values, str) or not isinstance(values, Iterable):
                 raise refusal
-            found[name] = {"kind": "categorical", "domain": [_plain(value) for value in values]}
-            if not found[name]["domain"]:
+            listed = [_plain(value) for value in values]
+            if not listed:
                 raise refusal
+            if None in listed:
+                raise ValueError(
+                    f'categories of "{name}" hold a missing value: leave it out, because every '
+                    "column may have missing values."
+                )
+            found[name] = {"kind": "categorical", "domain": listed}
         for name, pair in self._pairs().items():
             if name in found:
                 raise ValueError(f'Column "{name}" has both bounds and categories: keep one.')

@@ -136,6 +136,8 @@ BAD: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
         Y,
         "must be a list of",
     ),
+    "None as a category": ({"categories": {0: ["a", None]}}, X, Y, "hold a missing value"),
+    "NaN as a category": ({"categories": {0: [1.0, np.nan]}}, X, Y, "hold a missing value"),
     "both of one column": (
         {"bounds": {0: (0, 1)}, "categories": {"x0": [1]}},
         X,
