@@ -70,8 +70,8 @@ def find_rows(con: Connection, rows: Rows, trace: Trace | None = None) -> FoundR
     if isinstance(rows, Frame):
         return FrameRows(*_source(rows, engine))
     raise UsageError(
-        "The rows must be a table's name, a DuckDB relation, a pandas, polars or Arrow "
-        "table, or a pathlib.Path of Parquet or CSV files."
+        "The rows must be a table's name, a DuckDB relation, a pandas, polars or Arrow table, a "
+        "dictionary of NumPy arrays, or a pathlib.Path of Parquet or CSV files."
     )
 
 

@@ -55,8 +55,9 @@ def _relation_of(
         return rows, {}
     if not is_frame(rows):
         raise UsageError(
-            "The rows to predict must be a table's name, a DuckDB relation, or a pandas, "
-            "polars or Arrow table: con.read_parquet(path) makes a relation of a file."
+            "The rows to predict must be a table's name, a DuckDB relation, a pandas, polars or "
+            "Arrow table, or a dictionary of NumPy arrays: con.read_parquet(path) makes a relation "
+            "of a file."
         )
     frame, texts = _with_texts_beside(con, forest, with_texts(rows))
     return _found_by_name(con, frame), texts
