@@ -10,9 +10,12 @@ from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any
 
-# a whole command, which stays as it is, a privacy unit, or an option
+_WORD = r"""(?:'[^']*'|"'"|[\w@%+=:,./-])*(?:'[^']*'|"'"|[\w@%+=:/-])"""  # of a shell
+# what became of a table, another whole command, which stays as it is, a privacy unit, or an option
 _OPTION = re.compile(
-    r"dpforest [a-z]+(?: [a-z]+)?(?: --[a-z-]+(?: \S+)?)*"
+    r"dpforest budget (?P<verb>move|retire)"
+    rf"(?: --table (?P<old>{_WORD})(?: --to (?P<new>{_WORD}))?)?(?! --)"
+    r"|dpforest [a-z]+(?: [a-z]+)?(?: --[a-z-]+(?: \S+)?)*"
     r"|--privacy-unit (?P<unit>(?:'[^']*'|\"'\"|[\w@%+=:,./-])+) --rows-per-unit (?P<rows>\d+)"
     r"|--privacy-unit (?P<each>row)\b"
     r"|--(?P<name>[a-z][a-z-]*)"
@@ -61,16 +64,23 @@ def naming(parameters: Mapping[str, str]) -> Iterator[None]:
 
 
 def in_python(sentence: str) -> str:
-    """A sentence with Python's parameters for the options of the command line, and its function for
-    the command that raises a cap.
+    """A sentence with Python's parameters for the options of the command line, and its functions
+    for the commands that raise a cap or say what became of a table: while Python has a database
+    open, no command can open it.
 
     >>> in_python("Correct --privacy-unit, or run dpforest budget show --table t.")
     'Correct privacy_unit, or run dpforest budget show --table t.'
     >>> in_python("Pass --privacy-unit 'the person' --rows-per-unit 3.")
     "Pass privacy_unit='the person', rows_per_unit=3."
+    >>> in_python("Run dpforest budget move --table t --to 'new ones'.")
+    "Run move_budget(con, 't', 'new ones')."
     """
 
     def parameter(found: re.Match[str]) -> str:
+        if found["verb"]:
+            words = [word for word in (found["old"], found["new"]) if word]
+            names = [repr("".join(shlex.split(word))) for word in words] or ["…"]
+            return f"{found['verb']}_budget({', '.join(['con', *names])})"
         if found["each"]:
             return "privacy_unit='row'"
         if found["unit"]:
