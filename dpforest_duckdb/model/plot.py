@@ -17,6 +17,8 @@ from dpforest_duckdb.model.rules import step
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import LEAF
 
+WIDEST = 60.0  # inches of a new figure
+
 
 def plot_importances(forest: ForestContent, ax: Any = None) -> Any:
     """A bar for each attribute that the forest splits by, the most important on top."""
@@ -41,13 +43,14 @@ def plot_effects(forest: ForestContent, attribute: str | None = None, ax: Any = 
     name = attribute if attribute is not None else next(iter(found))
     if name not in found:
         raise UsageError(f'No tree splits by "{name}": choose another attribute to plot.')
-    axes, effect = _axes(ax), found[name]
+    effect = found[name]
+    axes = _axes(ax, len(effect.labels))
     classes = forest.domain.classes
     for number in range(1, 2) if len(classes) == 2 else range(len(classes)):
         _draw_effect(axes, effect, number, classes[number])
     axes.axhline(0, linestyle="--", linewidth=1, color="gray")
-    axes.set_xticks(range(len(effect.labels)), [_plain(label) for label in effect.labels])
-    axes.tick_params(axis="x", rotation=60)
+    labels = [_plain(label) for label in effect.labels]
+    axes.set_xticks(range(len(labels)), labels, rotation=60, ha="right", rotation_mode="anchor")
     axes.set_title(_plain(name))
     axes.set_ylabel(f"change in {forest.link.effect_scale}")
     axes.legend(title=_plain(forest.domain.target))
@@ -61,9 +64,10 @@ def plot_tree(forest: ForestContent, tree: int = 0, ax: Any = None) -> Any:
     refuse_wrong_types(locals())
     if not 0 <= tree < len(forest.trees):
         raise UsageError(f"tree must be from 0 to {len(forest.trees) - 1}: the forest has no more.")
-    axes, drawn, cells = _axes(ax), forest.trees[tree], forest.domain.cells
+    drawn, cells = forest.trees[tree], forest.domain.cells
     x, y = np.zeros(drawn.nodes), np.zeros(drawn.nodes)
     leaves = drawn.kind == LEAF
+    axes = _axes(ax, 2 * int(leaves.sum()), layout=None)
     for children, parents in drawn.descents(cells):
         y[children] = y[parents] - 1
     order = _leaf_order(drawn.parents(cells), leaves)
@@ -74,8 +78,8 @@ def plot_tree(forest: ForestContent, tree: int = 0, ax: Any = None) -> Any:
         for branch, child in enumerate(drawn.children(node, cells)):
             axes.plot([x[node], x[child]], [y[node], y[child]], color="gray", linewidth=1, zorder=0)
             words = step(forest.domain, drawn, node, branch)
-            middle = (x[node] + x[child]) / 2, (y[node] + y[child]) / 2
-            axes.text(*middle, _plain(words), fontsize=7, ha="center", rotation=20)
+            near = (x[node] + 2 * x[child]) / 3, (y[node] + 2 * y[child]) / 3
+            axes.text(*near, _plain(words), fontsize=7, ha="center", rotation=60)
         if leaves[node]:
             best = forest.domain.classes[int(drawn.votes[node].argmax())]
             box = {"boxstyle": "round", "facecolor": "white"}
@@ -101,8 +105,8 @@ def _draw_effect(axes: Any, effect: Effect, number: int, label: str) -> None:
         axes.vlines(places, low, high, color=points[0].get_color(), alpha=0.3, linewidth=6)
 
 
-def _axes(ax: Any) -> Any:
-    """The axes to draw on: those given, or new ones.
+def _axes(ax: Any, places: int = 0, layout: str | None = "constrained") -> Any:
+    """The axes to draw on: those given, or new ones that are wide enough for labels at `places`.
 
     Raises `UsageError` for anything else, `DpforestError` without matplotlib.
     """
@@ -114,7 +118,8 @@ def _axes(ax: Any) -> Any:
         from matplotlib import pyplot
     except ImportError:
         raise DpforestError("Plots need matplotlib: run pip install matplotlib.") from None
-    return pyplot.subplots()[1]
+    width = min(max(6.4, 0.3 * places), WIDEST)
+    return pyplot.subplots(figsize=(width, 4.8), layout=layout)[1]
 
 
 def _plain(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 
@@ -180,6 +181,20 @@ def test_plots_show_every_attribute_and_value() -> None:
         forest.plot_effects("weight")
     with pytest.raises(UsageError, match="from 0 to 1"):
         forest.plot_tree(2)
+    pyplot.close("all")
+
+
+def test_the_labels_of_an_effect_are_inside_the_figure() -> None:
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    colours = DOMAIN.attributes[0]
+    long = replace(colours, values=tuple(f"a rather unusual {value}" for value in colours.values))
+    domain = replace(DOMAIN, attributes=(long, DOMAIN.attributes[1]))
+    tree = one_split(domain, 0, log_odds([-1.0], [0.0], [1.0], [0.0]))
+    axes = forest_of(domain, tree).plot_effects()
+    axes.figure.canvas.draw()
+    corners = [text.get_window_extent().corners() for text in axes.get_xticklabels()]
+    assert np.min(corners) >= 0
     pyplot.close("all")
 
 
