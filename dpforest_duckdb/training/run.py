@@ -140,8 +140,8 @@ class Run:
             size = f"{needed / 1e9:,.1f} GB" if needed >= 1e9 else f"{needed / 1e6:,.1f} MB"
             raise DpforestError(
                 f"{self.rows_at_most:,} rows may need {size} of temporary space, "
-                "more than is available: raise --memory-limit, free some disk, or name a larger "
-                "--temp-dir."
+                "more than is available: raise --memory-limit, free some disk, or "
+                "choose a larger folder with --temp-dir."
             )
 
     @property

@@ -188,7 +188,7 @@ def test_a_refused_run_warns_of_nothing(tmp_path: Path, con: duckdb.DuckDBPyConn
     for refused in ({}, {"replace": True, "rows_at_most": 10**12}):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            with pytest.raises(DpforestError, match=r"already|temporary space"):
+            with pytest.raises(DpforestError, match=r"already|folder with DuckDB's temp_directory"):
                 ready(con, tmp_path, **given, **refused)
         assert not caught
 

@@ -207,8 +207,8 @@ def _plain_error(error: BaseException, step: str) -> BaseException:
         return UsageError(CLOSED)
     if isinstance(error, duckdb.OutOfMemoryException):
         return DpforestError(
-            f"DuckDB ran out of memory or temporary disk{where}: raise --memory-limit, name a "
-            "larger --temp-dir, or free disk space."
+            f"DuckDB ran out of memory or temporary disk{where}: raise --memory-limit, "
+            "choose a larger folder with --temp-dir, or free disk space."
         )
     # a commit on a full disk has no error class of its own
     if isinstance(error, duckdb.IOException) or "Could not write file" in str(error):
