@@ -15,7 +15,7 @@ from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.learners.candidate_bins import worth_drawing
 from dpforest_duckdb.learners.levels import LEVELS
 from dpforest_duckdb.privacy.measure import PURE_DP, Measure
-from dpforest_duckdb.privacy.plan import Plan
+from dpforest_duckdb.privacy.plan import Plan, PlanError
 from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.conformance import Line
 from dpforest_duckdb.recipes.leaf_queries import LEAF_COUNTS, LeafRelease
@@ -325,8 +325,15 @@ class Recipe:
         return draws and self.plan(request).query(Purpose.ATTRIBUTE) is not None
 
     def whole_plan(self, request: Request) -> Plan:
-        """The queries of all phases."""
-        return Plan(tuple(q for phase in self.phases(request) for q in self.plan(phase).queries))
+        """The queries of all phases.
+
+        Raises `PlanError` if they cost more than was requested. Only a form that has flaws may cost
+        more.
+        """
+        plan = Plan(tuple(q for phase in self.phases(request) for q in self.plan(phase).queries))
+        if not self.flaws and not plan.fits(request.epsilon, request.delta):
+            raise PlanError(f"the plan of {self.name} costs more than its budget")
+        return plan
 
 
 own_recipe = partial(Recipe, year=2026, paper="this package", one_form=OURS, rows="all")

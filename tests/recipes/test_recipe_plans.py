@@ -68,6 +68,16 @@ def test_no_rigorous_plan_passes_its_budget(
     assert planned <= epsilon or recipe.flaws, "only a form without a guarantee may overspend"
 
 
+def test_a_rigorous_form_whose_plan_passes_its_budget_is_refused_before_the_debit() -> None:
+    """Else the model would promise less loss than there is. With a flaw it promises nothing."""
+    rigorous = find("private-rdt")
+    request = rigorous.request(domain(), NANO)
+    dear = replace(rigorous, plan=lambda request: Plan((counting("rows", (1 + request.epsilon,)),)))
+    with pytest.raises(PlanError, match="private-rdt costs more than its budget"):
+        dear.whole_plan(request)
+    assert find("dpdf", as_published=True).whole_plan(request).epsilon > NANO
+
+
 def test_the_accountant_refuses_what_was_not_planned() -> None:
     account = Accountant(Plan((PlannedQuery("split", "m", (10, 10), times=3),)), 60, 0)
     assert account.spend("split", 0) == 10
