@@ -91,6 +91,8 @@ class CountNoise(Protocol):
 
 
 FINE = 40  # the standard deviation of Gaussian noise is at least 2^FINE steps, before rounding
+# OpenDP limits draws to 64 bits; one of 2^62 is then 64 standard deviations
+OPENDP_VARIANCE = 2**112
 LEAST_VARIANCE = 1e-9  # of a noisy count, which is about 0 at a huge ε
 
 
@@ -150,7 +152,10 @@ class OpenDPNoise:
 
     def gaussian(self, sums: Integers, squared_mu: int, squared: int) -> Integers:
         sums = _saturated(sums, squared_mu, squared)
-        bits = finer_bits(gaussian_variance(squared_mu, squared))
+        variance = gaussian_variance(squared_mu, squared)
+        if variance > OPENDP_VARIANCE:  # a limited draw would show the sum that it is added to
+            raise ValueError("the variance of Gaussian noise must be at most 2^112")
+        bits = finer_bits(variance)
         noise = self._drawn(np.zeros_like(sums), lambda: _gaussian(squared_mu, squared, bits))
         return sums + _rounded(noise, bits)
 

@@ -202,6 +202,15 @@ def test_a_count_of_any_size_gets_noise_and_never_raises(noise: CountNoise) -> N
     assert (abs(joint - limits) < 2**40).all()
 
 
+@each_back_end
+def test_gaussian_noise_that_64_bits_could_limit_is_refused(noise: CountNoise) -> None:
+    """The sum would be added to a limited draw, and show."""
+    zero, squared = np.zeros(20, dtype=np.int64), (2**16 * 10**6) ** 2
+    with pytest.raises(ValueError, match="variance"):
+        noise.gaussian(zero, 1, squared)
+    assert len(set(noise.gaussian(zero, 10**9, squared).tolist())) == 20
+
+
 def test_an_error_of_opendp_quotes_no_count(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(epsilon: int, sensitivity: int) -> object:
         def measure(counts: list[int]) -> None:
