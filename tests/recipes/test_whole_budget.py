@@ -12,7 +12,7 @@ from dpforest_duckdb.privacy.gaussian_dp import squared_mu_of
 from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.recipes import RECIPES, adaptation, find
 from dpforest_duckdb.recipes.bounds_queries import with_windows
-from dpforest_duckdb.recipes.strongest_query import with_strongest
+from dpforest_duckdb.recipes.strongest_query import DEAREST, with_strongest
 
 OURS = [name for name, recipe in RECIPES.items() if recipe.one_form and not recipe.flaws]
 SIZES = (100, 300, 600, 3_000, 20_000, 500_000)
@@ -71,7 +71,7 @@ def test_windows_before_class_means_take_only_their_own_cost(turns: int) -> None
 def test_the_strongest_attribute_before_class_means_takes_only_its_own_cost() -> None:
     domain, delta, rows = domain_of(60, 0, 6), ATTO // 10**5, 300
     recipe = find("class-means")
-    request = with_strongest(recipe.request(domain, NANO, delta=delta), rows)
+    request = with_strongest(recipe.request(domain, NANO, delta=delta), NANO // DEAREST)
     plan = recipe.plan(adaptation.sized(recipe, request, np.full(6, rows // 6)))
     assert plan.uses_delta
     assert 0.97 < part_spent(plan, NANO, delta) <= 1
