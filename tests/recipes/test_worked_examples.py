@@ -98,6 +98,10 @@ def test_the_signal_of_a_node_is_that_of_all_leaves_below() -> None:
     assert weak.counts is not None
     assert weak.counts.tolist() == [[14, 4], [9, 0], [5, 4], [5, 0], [0, 4]]
     assert prune_by_signal(weak, (2, 2), 5.0).nodes == 1, "the root stays, all else goes"
+    weaker = with_noise_of(five([[0, 0], [3, 0], [0, 0], [2, 0], [0, 1]]), 5.0)
+    root = prune_by_signal(weaker, (2, 2), 5.0)
+    assert root.counts is not None
+    assert root.counts.tolist() == [[5, 1]], "6 are less than 17.3, but the root stays"
     # 9 + 9 of two leaves are more than 14.1, though each leaf is below 10
     together = with_noise_of(five([[0, 0], [9, 0], [0, 0], [9, 0], [0, 9]]), 5.0)
     kept = prune_by_signal(together, (2, 2), 5.0)
@@ -106,6 +110,14 @@ def test_the_signal_of_a_node_is_that_of_all_leaves_below() -> None:
     assert kept.counts.tolist() == [[18, 9], [0, 0], [9, 9]], "node 1 goes alone"
     assert kept.noise is not None
     assert np.isnan(kept.noise[1])
+
+
+def test_a_node_without_a_signal_stays_if_a_leaf_below_has_one() -> None:
+    # 2 of node 2 are less than 14.1, because the noise in node 4 is far below zero
+    tree = with_noise_of(five([[0, 0], [0, 0], [0, 0], [40, 0], [-38, 0]]), 5.0)
+    kept = prune_by_signal(tree, (2, 2), 5.0)
+    assert kept.counts is not None
+    assert kept.counts.tolist() == [[2, 0], [0, 0], [2, 0], [40, 0], [0, 0]]
 
 
 def test_one_leaf_of_a_family_is_pruned_and_its_rows_go_by_the_nodes_above() -> None:
@@ -132,6 +144,10 @@ def test_pruning_by_error_on_five_nodes() -> None:
     # the split of node 2 goes, that of the root stays
     kept = prune_by_error(five([[16, 16], [0, 16], [16, 0], [8, 0], [8, 0]]), (2, 2))
     assert kept.nodes == 3
+    # a count below 0 is none: the leaves are as mixed as the node above
+    counts = [[16, 16, 0], [8, 8, -9], [8, 8, 0], [4, 4, -6], [4, 4, -9]]
+    assert prune_by_error(five(counts), (2, 2)).nodes == 1
+    assert prune_by_error(five([[0, 0]] * 5), (2, 2)).nodes == 1, "no rows, no errors"
 
 
 def test_pruning_by_error_has_a_confidence_of_25_percent() -> None:
