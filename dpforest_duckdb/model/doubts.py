@@ -36,7 +36,7 @@ def doubts(forest: ForestContent) -> list[str]:
             "By its noisy counts, the model may have seen no row: check the table and the classes "
             "of the domain, or take a larger ε."
         ]
-    names = sorted(_unlisted(forest, rows, spread))
+    names = sorted(set(_unlisted(forest, rows, spread)))
     unlisted = [
         f'By the noisy counts, "{name}" is NULL or outside of the domain in nearly all rows: check '
         "the domain, and how the values are written."

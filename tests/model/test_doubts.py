@@ -52,6 +52,14 @@ def test_values_that_the_domain_does_not_list_get_a_warning(listed: int, warned:
     assert ['"a" is NULL or outside' in each for each in found].count(True) == warned
 
 
+def test_an_attribute_gets_one_warning_however_many_trees_split_by_it() -> None:
+    """Its values are in no row, which the warning says already."""
+    forest = _of_values(0, 1000)
+    full = replace(forest.trees[0], counts=np.array([[500, 500]] + [[0, 0]] * 3 + [[500, 500]]))
+    (warning,) = doubts(replace(forest, trees=(full, full)))
+    assert '"a" is NULL or outside' in warning
+
+
 @pytest.mark.parametrize(("listed", "warned"), [(8, True), (9, False)])
 def test_values_not_listed_get_a_warning_only_beyond_the_noise(listed: int, warned: bool) -> None:
     """Of 1,000 rows ± 14, listed ± 20 are too few with two deviations in favour of both."""
