@@ -71,7 +71,13 @@ def test_values_not_listed_get_a_warning_only_beyond_the_noise(listed: int, warn
 
 @pytest.mark.parametrize(
     ("rows", "noise", "value", "label"),
-    [(1000, 1.0, 1, 1), (1000, 36.0, 0, 1), (1000, 51.0, 0, 0), (18, 1.0, 0, 0)],
+    [
+        (1000, 35.0, 1, 1),
+        (1000, 36.0, 0, 1),
+        (1000, 49.0, 0, 1),
+        (1000, 51.0, 0, 0),
+        (18, 1.0, 0, 0),
+    ],
 )
 def test_a_value_and_a_class_that_no_row_seems_to_have_get_a_warning(
     rows: int, noise: float, value: int, label: int
@@ -86,6 +92,41 @@ def test_a_value_and_a_class_that_no_row_seems_to_have_get_a_warning(
     assert more.count('perhaps these values of "a"') == 1, "four trees have half of the noise"
     full = replace(tree, counts=np.array([[500, 500], [250, 250], [250, 250], [0, 0], [0, 0]]))
     assert not doubts(replace(forest, trees=(full,)))
+
+
+@pytest.mark.parametrize(("seen", "hidden"), [(19, True), (21, False)])
+def test_a_value_counts_as_seen_from_two_deviations_on(seen: int, hidden: bool) -> None:
+    """The noise in the rows of a value is 10, of two counts."""
+    forest = _of_values(1000, 0)
+    counts = np.array([[500, 500], [500, 481], [0, seen], [0, 0], [0, 0]])
+    tree = replace(forest.trees[0], counts=counts, noise=np.full(5, np.sqrt(50)))
+    assert bool(doubts(replace(forest, trees=(tree,)))) == hidden
+
+
+def test_trees_without_counts_are_passed_over() -> None:
+    """They say nothing, and a tree whose root alone has a count says nothing of its values."""
+    forest = _of_values(40, 960)
+    (tree,) = forest.trees
+    silent = replace(tree, counts=None, noise=None)
+    assert doubts(replace(forest, trees=(silent,))) == []
+    assert doubts(replace(forest, trees=(silent, tree))) == doubts(forest) != []
+    root = replace(tree, noise=np.array([1.0, *[np.nan] * 4]))
+    (warning,) = doubts(replace(forest, trees=(root,)))
+    assert '"k" are in no row: "yes"' in warning
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_the_attribute_that_is_named_is_the_one_that_a_tree_splits_by(place: int) -> None:
+    other = Attribute("b", "numeric", lower=0, upper=4, edges=(1, 2, 3), nullable=False)
+    for forest in (_of_values(0, 1000), _of_values(1000, 0), _of_bins(999, 3, 4, 1.0)):
+        alone, (tree,) = doubts(forest), forest.trees
+        attributes = (
+            [*forest.domain.attributes, other] if not place else [other, *forest.domain.attributes]
+        )
+        domain = replace(forest.domain, attributes=tuple(attributes))
+        split = replace(tree, attribute=np.where(tree.attribute == 0, place, -1))
+        assert doubts(replace(forest, domain=domain, trees=(split,))) == alone
+        assert any('"a"' in each for each in alone)
 
 
 def _of_bins(held: int, bin_: int, bins: int, noise: float) -> Forest:
@@ -120,7 +161,7 @@ def _of_bins(held: int, bin_: int, bins: int, noise: float) -> Forest:
         (940, 3, 4, 1.0, False),
         (960, 3, 4, 1.0, True),
         (960, 3, 4, 3.0, False),
-        (999, 3, 4, 7.0, True),
+        (999, 3, 4, 8.0, True),
         (999, 3, 4, 10.0, False),
         (999, 3, 4, np.nan, False),
     ],
