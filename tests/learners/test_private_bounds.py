@@ -38,6 +38,7 @@ from dpforest_duckdb.learners.private_bounds import (
     BOUNDS_TURNS,
     Search,
     bounds_window_utilities,
+    clear_check,
     clear_window,
 )
 from dpforest_duckdb.model.forest import Forest
@@ -107,6 +108,18 @@ def test_a_unit_more_changes_the_figure_of_the_check_by_its_sensitivity(
     before, after, _ = noise.given
     assert before.cost == NANO
     assert after.private.sum() - before.private.sum() == before.bound == 3 * rows_per_unit
+
+
+def test_the_check_errs_by_a_quarter_of_the_rows_in_one_case_of_a_hundred() -> None:
+    """Laplace noise is above x scales in e^(-x) / 2 of all cases."""
+    assert np.exp(-clear_check() / 4) / 2 == pytest.approx(0.01)
+
+
+def test_one_of_all_windows_is_drawn_for_the_best_in_one_case_of_a_hundred() -> None:
+    """Each with e^(-x) if it has x scales of the noise fewer; 32 bins have 32 + 31 + 15 + … + 1."""
+    windows = 32 + 31 + 15 + 7 + 3 + 1
+    assert len(bounds_window_utilities(np.zeros(32, dtype=np.int64), 0)) == windows
+    assert windows * np.exp(-clear_window() / 2) == pytest.approx(0.01)
 
 
 @given(
