@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -21,7 +22,7 @@ from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes import adaptation
 from dpforest_duckdb.recipes.bounds_queries import with_windows
 from dpforest_duckdb.recipes.ours.auto import AUTO, BOOSTED_OR_LOG_ODDS
-from dpforest_duckdb.recipes.strongest_query import clear_cost
+from dpforest_duckdb.recipes.strongest_query import clear_cost, strongest_cost, strongest_is_cheap
 from dpforest_duckdb.request import Request
 
 BOTH = np.array([6_000, 4_000])  # the rows of each class
@@ -38,6 +39,30 @@ def asked(delta: int = 0, epsilon: int = NANO, k: int = 1) -> Request:
 
 def counted(request: Request, classes: Integers) -> Request:
     return replace(request, rows=int(classes.sum()), histogram=tuple(classes.tolist()))
+
+
+@pytest.mark.parametrize("k", [1, 4])
+@pytest.mark.parametrize("epsilon", [NANO // 10, NANO])
+def test_the_part_of_epsilon_is_one_by_the_root_of_the_rows_in_units_of_noise(
+    epsilon: int, k: int
+) -> None:
+    """Within a thousandth and a sixteenth of ε."""
+    for strength, part in ((200, 16), (10_000, 100), (10**8, 1_000)):
+        rows = np.array([strength * k * NANO // epsilon, 0])
+        request = counted(asked(epsilon=epsilon, k=k), rows)
+        assert strongest_cost(request) == pytest.approx(epsilon / part, rel=1e-6)
+
+
+@pytest.mark.parametrize("k", [1, 4])
+@pytest.mark.parametrize("epsilon", [NANO // 10, NANO])
+def test_it_is_cheap_if_a_quarter_of_the_rows_is_rarely_noise_at_a_sixteenth(
+    epsilon: int, k: int
+) -> None:
+    """Laplace noise is beyond x scales on one side in e^(-x) / 2 of all cases: x = ln 50."""
+    least = math.ceil(16 * 4 * math.log(50) * k * NANO / epsilon)
+    for rows in (1, least - 1, least):
+        request = counted(asked(epsilon=epsilon, k=k), np.array([rows, 0]))
+        assert strongest_is_cheap(request) == (rows == least)
 
 
 @pytest.mark.parametrize("k", [1, 4])
