@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ledger_entries import PLAN, ROW, VISITS, close_run, debit, holds, refusal, sentence, set_cap
+from steps import charge
 
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.ledger.book import Ledger
+from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.ledger.entries import Holder
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, atto_delta, nano_epsilon
 from dpforest_duckdb.privacy.unit import PrivacyUnit
@@ -76,6 +78,23 @@ def test_only_an_open_run_can_be_closed(ledger: Ledger) -> None:
         with pytest.raises(DpforestError) as caught:
             close_run(ledger, wrong, "failed")
         assert f"has no open run {wrong}" in sentence(caught)
+
+
+def test_a_forest_is_released_by_a_private_run_that_ended_with_its_hash() -> None:
+    """One of the runs that are asked about. A run without a forest has an empty hash."""
+    chain = Chain()
+    private = [True, True, True, False]
+    of_a, of_b, failed, seeded = (chain.debit(VISITS, charge(private=each)) for each in private)
+    chain.close_run(of_a, "done", "aa")
+    chain.close_run(of_b, "done", "bb")
+    chain.close_run(failed, "failed")
+    chain.close_run(seeded, "done", "cc")
+    known = [forest for forest in ("aa", "bb", "cc", "dd", "") if chain.released(forest)]
+    assert known == ["aa", "bb"]
+    assert chain.released("aa", [of_a, of_b])
+    assert not chain.released("aa", [of_b, failed])
+    assert not chain.released("aa", [])
+    assert not chain.released("cc", [seeded])
 
 
 def test_three_tenths_fit_exactly(ledger: Ledger) -> None:
