@@ -18,7 +18,7 @@ def fitted(*steps: float, hessian: float = 100.0) -> list[FittedValues]:
 
 
 def test_attributes_that_moved_take_another_step_and_those_that_did_not_take_none() -> None:
-    steps = fitted(0.0, 0.5, 0.0, 0.4, 0.001)
+    steps = fitted(0.0, 0.4, 0.0, 0.5, 0.001)
     assert worth_another_step(steps, 100.0, lambda number: 20.0 * number) == [1, 3]
 
 

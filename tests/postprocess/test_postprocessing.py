@@ -17,7 +17,9 @@ from dpforest_duckdb.postprocess.voting import (
     confidence,
     integer_votes,
     vote_by_confidence,
+    vote_by_counts,
     vote_by_shares,
+    vote_by_surest,
 )
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.recipes import find
@@ -77,6 +79,23 @@ def test_shares_are_votes_that_sum_to_the_scale() -> None:
     votes = vote_by_shares(tree, np.array([[0.5, 0.5], [1 / 3, 2 / 3], [1e-9, 1]])).votes
     assert votes.sum(axis=1).tolist() == [0, SCALE, SCALE]
     assert votes[1].tolist() == [333_333, 666_667]
+    three = tree_of([[1, 2, 3]], [0], [-1])
+    votes = vote_by_shares(three, np.array([[1 / 2, 1 / 3, 1 / 6]])).votes
+    assert votes.tolist() == [[500_000, 333_333, 166_667]], "the largest fraction is rounded up"
+
+
+def test_shares_of_counts_take_those_below_0_as_0() -> None:
+    counts = [[9, 9], [1, 0], [3, 0], [-5, 8], [-1, -2]]
+    votes = vote_by_counts(tree_of(counts, [1, 0, 0, 0, 0], [1, -1, -1, -1, -1])).votes
+    half = SCALE // 2
+    assert votes.tolist() == [[0, 0], [SCALE, 0], [SCALE, 0], [0, SCALE], [half, half]]
+
+
+def test_a_leaf_votes_as_the_root_if_that_is_surer() -> None:
+    """And as itself if it is as sure."""
+    tree = tree_of([[8, 2], [3, 1], [1, 4]], [1, 0, 0], [1, -1, -1])
+    sure = round(0.8 * SCALE)
+    assert vote_by_surest(tree, (2,)).votes.tolist() == [[0, 0], [sure, 0], [0, sure]]
 
 
 def test_counts_are_summed_upward_and_shrunk_to_the_parent() -> None:
