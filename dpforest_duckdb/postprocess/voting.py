@@ -100,8 +100,6 @@ def integer_votes(log_odds: Floats) -> Integers:
     if two:
         log_odds = of_two(log_odds[:, 1] - log_odds[:, 0])
     votes = np.rint(log_odds * FINENESS).astype(np.int64) * (SCALE // FINENESS)
-    if two:
-        votes[:, 0] = -votes[:, 1]
     least: Integers = votes.min(axis=1, keepdims=True)
     return votes - (least.min() if two else least)
 
