@@ -113,6 +113,8 @@ def features(estimator: BaseEstimator, X: Any, *, reset: bool, unit: str | None 
             raise ValueError("X has a column whose name is empty: rename it.")
         plain = X if unit not in given else _selected(X, [name for name in given if name != unit])
         validate_data(estimator, plain, reset=reset, skip_check_array=True)
+        if reset and not hasattr(estimator, "feature_names_in_"):
+            _refuse_unread_names(given)
         numbers = tuple(given) if all(isinstance(name, Integral) for name in given) else ()
         return Columns(*_named(X, plain=not hasattr(estimator, "feature_names_in_")), numbers)
     array = _validated(estimator, X, reset=reset)
@@ -121,6 +123,19 @@ def features(estimator: BaseEstimator, X: Any, *, reset: bool, unit: str | None 
     names = tuple(getattr(estimator, "feature_names_in_", _numbered(array.shape[1])))
     columns = np.asfortranarray(array)
     return Columns({name: columns[:, i] for i, name in enumerate(names)}, names)
+
+
+def _refuse_unread_names(names: Sequence[object]) -> None:
+    """Raise `TypeError` if scikit-learn has read no names from a frame whose names are all text.
+
+    Before 1.9 it cannot read those of polars 2. Columns would be known by their places, so that
+    `predict` would not notice another order.
+    """
+    if all(isinstance(name, str) for name in names):
+        raise TypeError(
+            "This version of scikit-learn cannot read the names of the columns of X: update "
+            "scikit-learn, or pass a pandas DataFrame."
+        )
 
 
 def _readable(X: Any) -> Any:  # noqa: N803

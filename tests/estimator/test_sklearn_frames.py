@@ -22,6 +22,8 @@ pytest.importorskip("sklearn")
 
 from estimators import X, Y, frames, model  # noqa: E402
 
+from dpforest_duckdb.sklearn import inputs  # noqa: E402
+
 
 def test_a_misspelt_column_gets_a_suggestion() -> None:
     frame = pandas.DataFrame({"age": X[:, 0], "size": X[:, 1]})
@@ -39,6 +41,15 @@ def test_numbers_of_columns_are_labels_where_a_frame_has_them() -> None:
     assert [each.upper for each in attributes] == [60.0, 7.0]
     with pytest.raises(ValueError, match='names the column "0", which X does not have'):
         model(bounds={0: (0, 60)}).fit(pandas.DataFrame(X, columns=[5, 6]), Y)
+
+
+def test_a_frame_is_refused_if_scikit_learn_cannot_read_its_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As versions before 1.9 cannot read those of polars 2. Else only the order would count."""
+    monkeypatch.setattr(inputs, "validate_data", lambda *given, **options: None)
+    with pytest.raises(TypeError, match="names of the columns of X: update scikit-learn, or pass"):
+        model(bounds=(0, 60)).fit(polars.DataFrame({"size": X[:, 0]}), Y)
 
 
 def test_frames_of_all_libraries_give_one_forest() -> None:
