@@ -65,6 +65,15 @@ def test_a_billionth_of_epsilon_and_of_delta_is_kept_back_for_the_noise() -> Non
     assert delta_of(found, NANO - 1) <= ATTO // 10 < delta_of(found + found // 10**9, NANO - 1)
 
 
+def test_no_mu_is_allowed_if_the_least_needs_a_larger_delta() -> None:
+    """At an ε of 0, as of one nano-ε which is kept back, δ is about μ / √(2π)."""
+    least = round(math.sqrt(ATTO / (2 * math.pi)))  # in atto, for one atto-μ²
+    assert delta_of(1, 0) == pytest.approx(least, rel=1e-6)
+    assert squared_mu_of(1, least * 99 // 100) == 0
+    assert squared_mu_of(1, least * 101 // 100) == 1
+    assert squared_mu_of(10**15, 0) == 0
+
+
 @given(epsilon=st.integers(1, 10**15), delta=st.integers(1, ATTO - 1))
 @pytest.mark.more
 def test_the_largest_squared_mu_is_used(epsilon: int, delta: int) -> None:
