@@ -79,8 +79,9 @@ def main() -> None:
         )
     missing = [key for key in wanted if given.kept and not known.get(*key)]
     found = [_found(known, *key, find) for key, find in wanted.items() if key not in missing]
-    mechanisms = [f for f in found if f["number"] == given.draws]
-    recipes = [f for f in found if f["number"] != given.draws]
+    names = {case.name for case in cases()}
+    mechanisms = [f for f in found if f["name"] in names]
+    recipes = [f for f in found if f["name"] not in names]
     page = _page(mechanisms, recipes, given.draws, given.runs)
     if missing:
         page += f"\nNot run for this page: {', '.join(name for name, _ in missing)}.\n"
