@@ -118,10 +118,15 @@ def test_the_finest_bins_need_ten_times_a_strong_signal(
     assert not auto_rules.finer_bins_pay(at(9.9))
 
 
-@pytest.mark.parametrize("delta", [0, DELTA])
-def test_the_finest_bins_need_more_rows_if_a_class_is_rare(delta: int) -> None:
+@pytest.mark.parametrize(("delta", "of_strong"), [(0, 1), (DELTA, 0.36)])
+def test_the_finest_bins_need_more_rows_if_a_class_is_rare(delta: int, of_strong: float) -> None:
+    """With a δ so does a strong signal."""
     one = auto_rules.signal(replace(asked(10**6), delta=delta)) / 10**6
-    for part, pays in ((1.01, True), (0.99, False)):
-        request = asked(int(part * 10_000 / 0.36 / one))
-        rare = replace(request, histogram=(9 * request.rows, request.rows), delta=delta)
-        assert auto_rules.finer_bins_pay(rare) == pays
+
+    def at(signal: float) -> Request:
+        rows = int(signal / one)
+        return replace(asked(rows), histogram=(9 * rows, rows), delta=delta)
+
+    for times, enough in ((1.01, True), (0.99, False)):
+        assert auto_rules.finer_bins_pay(at(times * 10_000 / 0.36)) == enough
+        assert auto_rules.signal_is_strong(at(times * 1_000 / of_strong)) == enough
