@@ -367,8 +367,6 @@ def _show(account: KeptAccount, budget: Budget) -> None:
     tell(f"cap     {f'ε = {show(cap.epsilon)}{delta}, for {cap.unit}' if cap else none}")
     spent = f", δ = {show(budget.spent_delta, ATTO)}" if budget.spent_delta else ""
     rest = f", δ = {show(budget.left_delta or 0, ATTO)}" if delta else ""
-    if budget.overspent:
-        left, rest = 0, rest and ", δ = 0"
     tell(f"spent   ε = {show(budget.spent_epsilon)}{spent}")
     tell(f"left    {'no limit' if left is None else f'ε = {show(left)}{rest}'}")
     tell(f"ledger  {shortest_path(account.ledger.path)}")

@@ -58,11 +58,13 @@ def show_plans(runs: list[Run], as_json: bool) -> None:
 
 def _all_together(runs: list[Run]) -> str:
     """What several runs on the same rows cost together."""
-    from dpforest_duckdb.privacy.amounts import show
+    from dpforest_duckdb.privacy.amounts import ATTO, show
 
     cost, left = sum(run.cost for run in runs), runs[0].account.budget().left_epsilon
+    of_delta = sum(run.delta for run in runs)
+    delta = f", δ = {show(of_delta, ATTO)}" if of_delta else ""
     then = "" if left is None else f"; then ε = {show(left - cost)} is left"
-    return f"All {len(runs)} runs together: cost ε = {show(cost)}{then}."
+    return f"All {len(runs)} runs together: cost ε = {show(cost)}{delta}{then}."
 
 
 def _plan(run: Run) -> dict[str, Any]:

@@ -222,13 +222,17 @@ class Budget:
 
     @property
     def left_epsilon(self) -> int | None:
-        """Never negative; None without a cap."""
-        return max(0, self.cap.epsilon - self.spent_epsilon) if self.cap else None
+        """None without a cap; 0 if ε or δ is overspent, because every run is refused then."""
+        if self.cap is None:
+            return None
+        return 0 if self.overspent else self.cap.epsilon - self.spent_epsilon
 
     @property
     def left_delta(self) -> int | None:
-        """Never negative; None without a cap."""
-        return max(0, self.cap.delta - self.spent_delta) if self.cap else None
+        """As `left_epsilon`, of δ."""
+        if self.cap is None:
+            return None
+        return 0 if self.overspent else self.cap.delta - self.spent_delta
 
     def facts(self) -> dict[str, Any]:
         """Cap, spending and runs as a JSON object, in ε and δ."""

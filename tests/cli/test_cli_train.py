@@ -264,6 +264,13 @@ def test_several_models_in_one_pass(db: Path) -> None:
     assert shown.endswith("All 2 runs together: cost ε = 2; then ε = 0 is left.\n")
 
 
+def test_the_cost_of_several_models_has_the_sum_of_their_deltas(db: Path) -> None:
+    words = ("--name", "k", "--dry-run", "--epsilon", "1", "--epsilon", "2", "--recipe", "boosted")
+    shown = dpforest(*train(db, *words, "--delta", "1e-6")).out
+    assert shown.endswith("All 2 runs together: cost ε = 3, δ = 0.000002.\n")
+    assert dpforest(*train(db, *words)).out.endswith("All 2 runs together: cost ε = 3.\n")
+
+
 def test_the_temporary_space_of_several_models_is_that_of_all(db: Path) -> None:
     """Codes of the models before take space too."""
 

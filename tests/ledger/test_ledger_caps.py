@@ -191,7 +191,7 @@ def test_a_cap_below_the_spending_refuses_everything(ledger: Ledger) -> None:
     assert "more than its cap of 1: raise the cap" in said
     # ε is free again, but a δ that is overspent refuses pure runs too
     budget = set_cap(ledger, VISITS, 9 * NANO, 3, ROW, raise_cap=True)
-    assert (budget.left_epsilon, budget.left_delta, budget.overspent) == (7 * NANO, 0, ["δ"])
+    assert (budget.left_epsilon, budget.left_delta, budget.overspent) == (0, 0, ["δ"])
     assert "δ = 0.000000000000000004 is spent" in refusal(ledger, 1)
 
 
