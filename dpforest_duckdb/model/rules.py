@@ -64,10 +64,11 @@ def _tree(
     domain = forest.domain
     paths: list[tuple[str, ...]] = [()] * tree.nodes
     rows: list[Rule] = []
+    reached = _reached(tree)
     for node in range(tree.nodes):
         for branch, child in enumerate(tree.children(node, domain.cells)):
             paths[child] = (*paths[node], step(domain, tree, node, branch, shown))
-        figures = _figures(forest, tree, node)
+        figures = _figures(forest, tree, node, reached)
         if forest.link.log_odds:
             figures["log_odds"] = _log_odds(forest, tree, node)
         rows.append(
@@ -83,8 +84,20 @@ def _tree(
     return rows
 
 
-def _figures(forest: ForestContent, tree: Tree, node: int) -> Figures:
-    """The noisy figures of a node, and its votes if it is a leaf."""
+def _reached(tree: Tree) -> float:
+    """The noisy rows of a tree: those of its root, or else of all leaves that have counts.
+
+    Only leaves have counts where tables were released below a path.
+    """
+    if tree.counts is None:
+        return 0.0
+    known = np.ones(tree.nodes, np.bool_) if tree.noise is None else ~np.isnan(tree.noise)
+    counts = tree.counts[0] if known[0] else tree.counts[known & (tree.kind == LEAF)].sum(axis=0)
+    return float(np.clip(counts, 0, None).sum())
+
+
+def _figures(forest: ForestContent, tree: Tree, node: int, reached: float) -> Figures:
+    """The noisy figures of a node, and its votes if it is a leaf; `reached` are the tree's rows."""
     classes = forest.domain.classes
     votes = tree.votes[node] if tree.kind[node] == LEAF else None
     noise = math.nan if tree.noise is None else float(tree.noise[node])
@@ -99,7 +112,7 @@ def _figures(forest: ForestContent, tree: Tree, node: int) -> Figures:
             "votes": None if votes is None else votes.tolist(),
         }
     counts = tree.counts[node]
-    present, root = np.clip(counts, 0, None), np.clip(tree.counts[0], 0, None).sum()
+    present = np.clip(counts, 0, None)
     total = present.sum()
     best = int((counts if votes is None else votes).argmax())
     return {
@@ -107,7 +120,7 @@ def _figures(forest: ForestContent, tree: Tree, node: int) -> Figures:
         "counts": counts.tolist(),
         "noise": None if math.isnan(noise) else round(noise, 3),
         "confidence": round(float(present[best] / total), 6) if total else None,
-        "support": round(min(1.0, float(total / root)), 6) if root else None,
+        "support": round(min(1.0, float(total / reached)), 6) if reached else None,
         "votes": None if votes is None else votes.tolist(),
     }
 

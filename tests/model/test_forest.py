@@ -19,6 +19,7 @@ from dpforest_duckdb.domain.file import load_domain
 from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError, NotPrivateWarning, UsageError
+from dpforest_duckdb.guarantee import Guarantee
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest, load_forest
 from dpforest_duckdb.model.json_format import fingerprint
@@ -333,3 +334,24 @@ def test_rules_list_every_path_with_released_figures(forest: Forest) -> None:
             row["depth"] == row["rule"].count(" AND ") + (row["depth"] > 0) or "> " in row["rule"]
         )
         assert (row["votes"] is None) == (not row["leaf"])
+
+
+def test_the_support_of_a_leaf_is_its_part_of_all_leaves_if_the_root_has_no_counts() -> None:
+    leaf = [-1] * 3
+    tree = Tree(
+        kind=np.array([MULTIWAY, LEAF, LEAF, LEAF]),
+        attribute=np.array([0, *leaf]),
+        cell=np.array([-1, *leaf]),
+        first=np.array([1, *leaf]),
+        counts=np.array([[0, 0], [35, -5], [0, 65], [0, 0]]),
+        votes=np.zeros((4, 2), dtype=np.int64),
+        noise=np.array([np.nan, 2.0, 2.0, np.nan]),
+    )
+    attribute = Attribute("a", "categorical", ("x", "y"), nullable=False)
+    domain = Domain((attribute,), "k", ("no", "yes"))
+    found = Forest("m", "auto", Guarantee(epsilon="1"), domain, (tree,)).rules()
+    assert [rule["support"] for rule in found] == [None, 0.368421, 0.684211, None]  # of 35 + 60
+    counts = np.array([[40, 40], *tree.counts[1:].tolist()])
+    known = replace(tree, counts=counts, noise=np.array([2.0, 2.0, 2.0, np.nan]))
+    found = Forest("m", "auto", Guarantee(epsilon="1"), domain, (known,)).rules()
+    assert [rule["support"] for rule in found] == [1.0, 0.4375, 0.8125, None]
