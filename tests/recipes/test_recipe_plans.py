@@ -88,6 +88,10 @@ def test_the_accountant_refuses_what_was_not_planned() -> None:
             account.spend(purpose, depth)
     with pytest.raises(PlanError):
         Accountant(Plan((PlannedQuery("split", "m", (0,)),)), 0, 0).spend("split")
+    least = Plan((PlannedQuery("split", "m", (1, 1)),))
+    assert Accountant(least, 2, 0).spend("split") == 1, "the least cost that has noise"
+    with pytest.raises(PlanError):
+        Accountant(least, 2, 0).spend("split", among=2)
     fresh = Accountant(account.plan, 60, 0)
     assert fresh.spend("split", 0, times=3) == 10
     with pytest.raises(PlanError):
