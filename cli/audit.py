@@ -9,7 +9,7 @@ import typer
 
 from dpforest_duckdb.cli import options
 from dpforest_duckdb.cli.output import emit, inform, number, show_table
-from dpforest_duckdb.errors import DpforestError, UsageError
+from dpforest_duckdb.errors import DpforestError
 
 if TYPE_CHECKING:
     from dpforest_duckdb.audit.mechanisms import Finding
@@ -43,6 +43,7 @@ def audit(
     draws: Annotated[
         int | None,
         typer.Option(
+            parser=options.whole_number(100, 10**9),
             metavar="N",
             help=f"Draws of each mechanism, on each of the two tables. [default: {DRAWS}]",
         ),
@@ -50,7 +51,9 @@ def audit(
     runs: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help=f"Trainings of each recipe, at least 100. [default: {RUNS}]"
+            parser=options.whole_number(100, 10**6),
+            metavar="N",
+            help=f"Trainings of each recipe, at least 100. [default: {RUNS}]",
         ),
     ] = None,
     as_published: Annotated[
@@ -71,7 +74,6 @@ def audit(
     from dpforest_duckdb.audit.recipes import DELTA, WITH_DELTA, audit_recipe
     from dpforest_duckdb.recipes import RECIPES, find
 
-    _check_numbers(draws, runs)
     findings: list[Finding] = []
     if subject is Subject.mechanisms:
         options.refuse_idle(
@@ -112,13 +114,6 @@ def audit(
     broken = [finding.name for finding in findings if finding.broken]
     if broken:
         raise DpforestError(f"The claim does not hold for {', '.join(broken)}: report this.")
-
-
-def _check_numbers(draws: int | None, runs: int | None) -> None:
-    if draws is not None and not 100 <= draws <= 10**9:
-        raise UsageError("--draws must be from 100 to 1000000000.")
-    if runs is not None and not 100 <= runs <= 10**6:
-        raise UsageError("--runs must be from 100 to 1000000.")
 
 
 def _verdict(finding: Finding) -> str:

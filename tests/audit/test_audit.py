@@ -183,5 +183,7 @@ def test_the_verb() -> None:
     for words in (("mechanisms", "--runs", "100"), ("recipes", "--draws", "100")):
         said = dpforest("audit", *words)
         assert (said.code, "goes with audit" in said.err) == (2, True)
-    assert dpforest("audit", "--draws", "5").code == 2
+    for words in (("--draws", "5"), ("--draws", "1_000"), ("recipes", "--runs", "99")):
+        said = dpforest("audit", *words)
+        assert (said.code, "must be a whole number from 100" in said.err) == (2, True)
     assert np.isfinite(found["bound"])
