@@ -145,7 +145,7 @@ class Ledger:
         open folder. Where folders cannot be locked, as on some network drives, there is none.
         """
         folder = self._open_folder()
-        if fcntl is None or folder is None:
+        if folder is None:
             yield
             return
         try:
@@ -157,7 +157,10 @@ class Ledger:
             os.close(folder)
 
     def _open_folder(self) -> int | None:
-        """The folder of the file itself, whatever links lead to it; None if it cannot be opened."""
+        """The folder of the file itself, whatever links lead to it.
+
+        None if it cannot be opened, and on Windows.
+        """
         if fcntl is not None:
             with suppress(OSError):
                 return os.open(self.path.resolve().parent, os.O_RDONLY)

@@ -92,7 +92,7 @@ def _unlisted(forest: ForestContent, rows: float, spread: float) -> Iterator[str
 
 def _crowded(forest: ForestContent, rows: float, spread: float) -> Iterator[str]:
     """The numeric attributes of which all but one in `FEW` of the rows are in the first bin, or in
-    the last. So it is if nearly all values are below the bounds, or above them.
+    the last. This happens if nearly all values are below the bounds, or above them.
     """
     classes = len(forest.domain.classes)
     for tree in forest.trees:
