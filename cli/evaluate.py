@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpforest_duckdb.cli import opening, options
-from dpforest_duckdb.cli.exit_codes import printing, stop_if_interrupted
+from dpforest_duckdb.cli.exit_codes import debiting, printing, stop_if_interrupted
 from dpforest_duckdb.cli.output import (
     emit,
     note,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 HARDLY = 0.1  # of a class's rows: if fewer are predicted as it, a threshold of 1/2 is too high
 
 
+@debiting
 def evaluate(
     db: options.DataDb,
     model: options.Model,

@@ -17,7 +17,6 @@ import typer
 
 from dpforest_duckdb.cli.output import say, warn
 from dpforest_duckdb.errors import (
-    STAYS,
     DpforestError,
     NotPrivateWarning,
     UnanchoredWarning,
@@ -26,6 +25,7 @@ from dpforest_duckdb.errors import (
     one_line,
 )
 
+MAY_STAY = "If a run was debited, that stays spent: see dpforest budget."
 OFTEN_VARIABLES = {
     "source": "--from",
     "temp_dir": "--temp-dir",
@@ -75,6 +75,21 @@ def printing(lost: str) -> Iterator[None]:
     except OSError as error:
         error.add_note(lost)
         raise
+
+
+def debiting(verb: Callable[..., None]) -> Callable[..., None]:
+    """Wrap a verb that debits runs: a note of Ctrl-C says what it may have spent."""
+
+    @functools.wraps(verb)
+    def run(**options: Any) -> None:
+        try:
+            verb(**options)
+        except KeyboardInterrupt as error:
+            if not getattr(error, "__notes__", ()):
+                error.add_note(MAY_STAY)
+            raise
+
+    return run
 
 
 def reported(verb: Callable[..., None]) -> Callable[..., None]:
@@ -139,9 +154,8 @@ def ended_by(error: BaseException) -> int:
         say(f"Error: {lost}: check the disk.")
         return 1
     if isinstance(error, KeyboardInterrupt):
-        stays = STAYS in getattr(error, "__notes__", ())
-        spent = STAYS if stays else "If a run was debited, that stays spent: see dpforest budget."
-        say(f"Interrupted: nothing is half-written. {spent}")
+        spent = getattr(error, "__notes__", [])[:1]
+        say(" ".join(["Interrupted: nothing is half-written.", *spent]))
         return 130
     say(f"Error: {error.sentence if isinstance(error, DpforestError) else error}")
     return 2 if isinstance(error, UsageError) else 1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpforest_duckdb.cli import opening, options, sections, written_files
-from dpforest_duckdb.cli.exit_codes import printing, stop_if_interrupted
+from dpforest_duckdb.cli.exit_codes import debiting, printing, stop_if_interrupted
 from dpforest_duckdb.cli.output import emit, facts, note, say_spent, tell, warn
 from dpforest_duckdb.cli.plan import show_plans
 from dpforest_duckdb.cli.progress import shown_progress
@@ -25,6 +25,7 @@ SEED_ALONE = (
 )
 
 
+@debiting
 def train(
     epsilon: options.Epsilon,
     db: options.MaybeDataDb = None,

@@ -22,6 +22,7 @@ from shell import PROGRAM, Said, dpforest, make, query, refused, run, state, tra
 
 from dpforest_duckdb import load_forest
 from dpforest_duckdb.cli import exit_codes, written_files
+from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.training.run import Run
 
@@ -272,7 +273,24 @@ def test_a_signal_that_a_library_swallowed_stops_before_the_debit(
     with contextlib.suppress(KeyboardInterrupt):
         exit_codes.interrupt(signal.SIGTERM, None)
     before = state(db)
-    assert dpforest(*train(db, "--name", "new")).code == 130
     evaluating = ("evaluate", "--db", db, "--model", "risk", "--table", "visits", "--epsilon", "1")
-    assert dpforest(*evaluating).code == 130
+    for verb in (train(db, "--name", "new"), evaluating):
+        said = dpforest(*verb)
+        assert said.code == 130
+        assert said.err.splitlines()[-1] == (
+            "Interrupted: nothing is half-written. If a run was debited, that stays spent: see "
+            "dpforest budget."
+        )
     assert state(db) == before
+
+
+def test_ctrl_c_in_a_verb_that_debits_nothing_says_nothing_about_debits(
+    db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*of: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(store, "load", interrupted)
+    said = dpforest("sql", "--db", db, "--model", "risk", "--from", "visits")
+    assert said.code == 130
+    assert said.err == "Interrupted: nothing is half-written.\n"
