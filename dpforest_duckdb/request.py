@@ -37,6 +37,7 @@ class Request:
     - `depth` is the number of splits on the longest path, by which budgets are divided, as by
       `trees`; `max_splits` is a smaller number if a public limit cuts the trees, else 0.
     - `rows_per_unit` scales every sensitivity.
+    - `disjoint` says that the trees hold disjoint rows, so that each may spend the whole budget.
 
     Released, or empty:
 
@@ -61,6 +62,7 @@ class Request:
     histogram: tuple[int, ...] = ()
     delta: int = 0
     max_splits: int = 0
+    disjoint: bool = False
     preliminary: tuple[PlannedQuery, ...] = ()
     preliminary_cost: int = 0
     misclassified: int | None = None

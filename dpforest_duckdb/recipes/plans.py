@@ -31,19 +31,18 @@ def spread(
     request: Request,
     queries: Mapping[Purpose, tuple[Answer, Weights]],
     *,
-    disjoint: bool = False,
     whole: int | Fraction | None = None,
     rows: int | Fraction = 0,
 ) -> Plan:
     """A plan that gives each query at each depth its weight's part of a tree's budget.
 
-    `queries[purpose]` is what answers it, and its weights by depth. A tree has B if trees hold
+    `queries[purpose]` is what answers it, and its weights by depth. A tree has B if the trees hold
     disjoint rows, else B/τ. `whole` is the sum of the weights by default; another number is for
     published forms that charge less, or more, than they spend. `rows` is the part of B that first
     goes to a noisy number of rows.
     """
     first = int(request.epsilon * rows)
-    times = 1 if disjoint else request.trees
+    times = 1 if request.disjoint else request.trees
     tree = (request.epsilon - first) // times
     total = whole or sum(sum(weights) for _, weights in queries.values())
     planned = [counting(Purpose.ROWS, (first,))] if first else []
@@ -82,10 +81,10 @@ def mixture_choice(epsilon: int) -> PlannedQuery:
     return PlannedQuery(Purpose.MIXTURE, PERMUTE_AND_FLIP.on("points"), (epsilon,))
 
 
-def leaves_only(leaf: Answer, *, disjoint: bool = False, rows: int | Fraction = 0) -> PlanRule:
+def leaves_only(leaf: Answer, *, rows: int | Fraction = 0) -> PlanRule:
     """All of a tree's budget for its leaves."""
     queries = {Purpose.LEAF: (leaf, (1,))}
-    return lambda request: spread(request, queries, disjoint=disjoint, rows=rows)
+    return lambda request: spread(request, queries, rows=rows)
 
 
 def per_node(split: Answer) -> PlanRule:
@@ -107,19 +106,13 @@ def one_per_depth(request: Request) -> Plan:
 
 
 def half_to_leaves(
-    mechanism: Mechanism,
-    leaf: Answer,
-    *,
-    by: str = "",
-    disjoint: bool = False,
-    rows: int | Fraction = 0,
+    mechanism: Mechanism, leaf: Answer, *, by: str = "", rows: int | Fraction = 0
 ) -> PlanRule:
     """Half of the budget for the splits, drawn equally per depth; half for the leaves."""
     split = drawn(mechanism, by)
     return lambda request: spread(
         request,
         {Purpose.SPLIT: (split, (1,) * request.depth), Purpose.LEAF: (leaf, (request.depth,))},
-        disjoint=disjoint,
         rows=rows,
     )
 
@@ -143,7 +136,7 @@ def half_to_leaves_and_full_medians(leaf: Answer, number: Callable[[int], int]) 
             Purpose.SPLIT: (drawn(EXPONENTIAL), (each,) * depth),
             Purpose.LEAF: (leaf, (2 * depth,)),
         }
-        return spread(request, queries, disjoint=True, whole=4 * depth)
+        return spread(request, queries, whole=4 * depth)
 
     return plan
 

@@ -251,7 +251,16 @@ class Recipe:
                 f"that large: ask for --depth {limit + self.depth_of_root} at most, or for fewer "
                 "--trees."
             )
-        return Request(domain, epsilon, wanted, deep, rows_per_unit, delta=delta, max_splits=limit)
+        return Request(
+            domain,
+            epsilon,
+            wanted,
+            deep,
+            rows_per_unit,
+            delta=delta,
+            max_splits=limit,
+            disjoint=self.rows == "disjoint",
+        )
 
     def remarks(self, trees: int | None, depth: int | None) -> list[str]:
         """A sentence for each requested number that has no effect, or another one."""

@@ -273,6 +273,16 @@ def test_xin_gives_d_minus_1_layers_and_the_leaves_their_half() -> None:
     assert [recipe.depth(domain(m)) for m in (1, 6, 8, 9, 22)] == [2, 3, 4, 5, 11]
 
 
+def test_trees_of_all_rows_share_the_budget_whatever_the_plan() -> None:
+    """The same plan, with trees that see all rows, gives each of them a part of B."""
+    _, disjoint, recipe = planned("xin-dpgdf", of=domain(9), trees=4)
+    all_rows = replace(recipe, rows="all")
+    shared = all_rows.request(domain(9), disjoint.epsilon, trees=4)
+    assert {query.times for query in recipe.plan(disjoint).queries} == {1}
+    assert {query.times for query in all_rows.plan(shared).queries} == {4}
+    assert all_rows.plan(shared).epsilon <= shared.epsilon
+
+
 @pytest.mark.parametrize(("trees", "d_m"), [(4, 2), (30, 8), (90, 5), (7, 3)])
 def test_liu_by_4_31_and_4_32_in_two_phases(trees: int, d_m: int) -> None:
     """Layer d_t of d_m, the root the first, has the share 1 / (d_m − d_t + 1), for one query."""

@@ -132,6 +132,6 @@ DIPRIME = repaired(
     "The medians of a node share their half of its budget. N MSE is Gini, monotone with "
     "sensitivity 2.",
     choose=by_points(BALANCE, GINI, halves, by_width=True),
-    plan=half_to_leaves(EXPONENTIAL, LAPLACE, disjoint=True),
+    plan=half_to_leaves(EXPONENTIAL, LAPLACE),
     variants={"zero-one": {}},  # N MSE of 0 and 1 is Gini too
 )

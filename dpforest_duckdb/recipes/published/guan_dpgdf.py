@@ -41,7 +41,7 @@ def plan(request: Request) -> Plan:
     layers = tuple(part / total for part in cube_roots(d, first=2))
     splits = (drawn(EXPONENTIAL), (Fraction(1, d),) * d)
     queries = {Purpose.SPLIT: splits, Purpose.LEAF_OF_A_LAYER: (LAPLACE, layers)}
-    return spread(request, queries, disjoint=True, whole=2)
+    return spread(request, queries, whole=2)
 
 
 SHARE = Fraction(1, 10)  # of B, for the draws of Algorithm 2
@@ -56,7 +56,7 @@ def paid_plan(request: Request) -> Plan:
     if rounds:
         draws = (SHARE / 2 / rounds,) * rounds
         queries[Purpose.AGGREGATION] = (drawn(PERMUTE_AND_FLIP, "errors"), (*draws, SHARE / 2))
-    return spread(request, queries, disjoint=True)
+    return spread(request, queries)
 
 
 LINES = (

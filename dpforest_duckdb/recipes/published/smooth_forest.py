@@ -103,7 +103,7 @@ _PUBLISHED = Recipe(
     choose=at_random,
     trees=100,
     depth=depth,
-    plan=leaves_only(SMOOTH_LABEL.answer, disjoint=True),
+    plan=leaves_only(SMOOTH_LABEL.answer),
     leaf=SMOOTH_LABEL,
     finish=each(alone(vote_by_label)),
     flaws=SMOOTH_FLAWS,
@@ -114,6 +114,6 @@ SMOOTH_FOREST = repaired(
     _PUBLISHED,
     "Labels are drawn by permute-and-flip on class counts. These are monotone with sensitivity 1, "
     "as in the authors' addendum.",
-    plan=leaves_only(LABEL.answer, disjoint=True),
+    plan=leaves_only(LABEL.answer),
     leaf=LABEL,
 )

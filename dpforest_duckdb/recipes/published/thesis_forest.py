@@ -155,6 +155,6 @@ THESIS_FOREST = repaired(
         among(attribute_first(GINI, BALANCE, PERMUTE_AND_FLIP), lambda m: m - 1), POINTS
     ),
     ends_early=False,
-    plan=half_to_leaves(PERMUTE_AND_FLIP, LABEL.answer, disjoint=True),
+    plan=half_to_leaves(PERMUTE_AND_FLIP, LABEL.answer),
     variants={"zero-one": {}},  # N MSE of 0 and 1 is Gini too
 )

@@ -103,7 +103,7 @@ _PUBLISHED = Recipe(
     trees=10,
     depth=depth,
     depth_of_root=1,
-    plan=half_to_leaves(EXPONENTIAL, SMOOTH_LABEL.answer, by="Gini", disjoint=True),
+    plan=half_to_leaves(EXPONENTIAL, SMOOTH_LABEL.answer, by="Gini"),
     leaf=SMOOTH_LABEL,
     finish=each(alone(vote_by_label)),
     flaws=SMOOTH_FLAWS,
@@ -115,6 +115,6 @@ XIN_DPGDF = repaired(
     "Labels are drawn by permute-and-flip on class counts. Splits are drawn by count-weighted "
     "Gini, monotone with sensitivity 2, so they need no factor 2 either and are sharper.",
     choose=by_utility(GINI, EXPONENTIAL),
-    plan=half_to_leaves(EXPONENTIAL, LABEL.answer, by="Gini", disjoint=True),
+    plan=half_to_leaves(EXPONENTIAL, LABEL.answer, by="Gini"),
     leaf=LABEL,
 )
