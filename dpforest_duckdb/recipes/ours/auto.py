@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from dpforest_duckdb.recipes.ours.auto_rules import (
+    LITTLE,
     all_trees_wanted,
     boosting_pays,
     careful,
@@ -59,8 +60,8 @@ MEANS_OR_LOG_ODDS = _followed_by_log_odds(
     suffices=most_are_classified,
 )
 NEARLY_ALL = (
-    "one attribute alone makes fewer than 5 % of the errors of always guessing the most frequent "
-    "class"
+    f"one attribute alone makes fewer than {100 * LITTLE:g} % of the errors of always guessing the "
+    "most frequent class"
 )
 BOOSTED_OR_LOG_ODDS, TREE_OR_LOG_ODDS = (
     _followed_by_log_odds(recipe, NEARLY_ALL, cost=clear_cost, suffices=little_is_unexplained)
