@@ -260,8 +260,8 @@ def _check_spark(
 
     if db is not None or dataset is not None:
         raise UsageError(
-            "--engine spark is for tables of Spark, so --db and --dataset have no meaning: leave "
-            "--engine out, because the budget of other rows does not depend on what reads them."
+            "--engine spark is for tables of Spark, not for --db or --dataset: leave --engine out; "
+            "files and datasets have the same budget in any engine."
         )
     if table is None:
         raise UsageError("Name the table of Spark with --table.")
@@ -342,8 +342,8 @@ def _show_ledger(action: Action, table: str | None, file: str | None, as_json: b
 
     if action is not Action.show or table is not None or file is None:
         raise UsageError(
-            "Name the database or data files with --db, or a --dataset, or for all budgets of a "
-            "ledger --ledger alone."
+            "Name the database or data files with --db, or a --dataset; or pass --ledger alone to "
+            "list all its budgets."
         )
     found = budgets(file)
     if as_json:

@@ -66,10 +66,11 @@ def evaluate(
 
     Prints accuracy and log loss, with two classes also AUC and a confusion matrix. With more
     classes, exact figures include the recall of each class. Without --epsilon the figures are exact
-    and not private; a table with a cap refuses them. With --epsilon they are noisy and free to
-    publish, and the budget is debited; probabilities are then rounded to one of 22 ranges. They
-    protect the unit of the table's cap, or else the model's. If the model was trained without
-    these rows, and the ledger has no private run that made it, add --unseen.
+    and not private; a table with a cap refuses them. With --epsilon they are noisy, and
+    the budget is debited; probabilities are then rounded to one of 22 ranges. Noisy figures protect
+    the unit of the table's cap, or else the model's. They are free to publish if a private run in
+    the ledger made the model. If none did, but the model was trained without these rows, add
+    --unseen.
 
     \b
     Example:

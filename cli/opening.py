@@ -43,7 +43,7 @@ def spark_of(engine: str, master: str | None, remote: str | None) -> Spark | Non
         refuse_idle("goes with --engine spark", master=master, remote=remote)
         return None
     if master is not None and remote is not None:
-        raise UsageError("--master starts a Spark and --remote uses one: give either.")
+        raise UsageError("--master starts Spark and --remote uses one that runs: give one of them.")
     return Spark(master or "local[*]", remote)
 
 
@@ -81,7 +81,7 @@ def rows_of(db: str | None, table: str | None) -> tuple[str, str | Path]:
         raise UsageError("Name the database, or data files, with --db.")
     if is_data_file(db) or (table is None and Path(db).is_dir()):
         if table is not None:
-            raise UsageError("--table goes with a database: data files are one table each.")
+            raise UsageError("--table goes with a database, not with data files: leave it out.")
         return MEMORY, Path(db)
     if table is None:
         raise UsageError(

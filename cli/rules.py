@@ -63,10 +63,10 @@ def rules(
         "standard deviation of the noise in each count."
     )
     if forest.link.log_odds:
-        whose = f"of {classes[1]}" if len(classes) == 2 else "of all classes in that order"
+        whose = f'of "{classes[1]}"' if len(classes) == 2 else "of all classes in that order"
         inform(
-            f"Log-odds are what a leaf adds to those {whose}: the prediction follows from the sum "
-            "over all trees."
+            f"Log-odds are what a leaf adds to the log-odds {whose}: the prediction follows from "
+            "the sum over all trees."
         )
     if len(found) > SCREEN and top is None:
         or_leaves = "" if leaves_only else ", --leaves-only leaves out inner nodes"

@@ -78,7 +78,7 @@ def train(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="See dpforest recipes; may be repeated. [default: auto]",
+            help="How to train: see dpforest recipes. May be repeated. [default: auto]",
             autocompletion=options.completed_recipe,
             rich_help_panel=sections.FOREST,
         ),

@@ -79,8 +79,9 @@ class Request:
         if not self.max_splits:
             return ""
         return (
-            f"Depth cut from {self.depth} to {self.max_splits} splits on a path, as complete trees "
-            "that deep have more leaves than a forest may have; budgets follow the whole depth."
+            f"Depth cut from {self.depth} to {self.max_splits} splits on a path, because deeper "
+            "complete trees would have more leaves than a forest may have; the budget is divided "
+            "by the full depth all the same."
         )
 
     @property

@@ -383,7 +383,9 @@ def _check_attribute(a: Attribute) -> None:
             _check_taxonomy(a)
         return
     if a.taxonomy:
-        raise DpforestError(f'Column "{a.name}" is numeric: a taxonomy is of categories.')
+        raise DpforestError(
+            f'Column "{a.name}" is numeric, and a taxonomy groups categories: remove the taxonomy.'
+        )
     _check_bins(a)
     if a.edges:
         _check_edges(a)

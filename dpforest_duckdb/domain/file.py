@@ -161,7 +161,7 @@ def _only_list(
             "[[column]] with the classes."
         )
     if len(lists) > 1:
-        raise DpforestError(f'The domain describes the target "{target}" twice: once only.')
+        raise DpforestError(f'The domain describes the target "{target}" twice: remove one.')
     return lists[0]
 
 

@@ -47,8 +47,8 @@ def refuse_categories(name: str, kind: ColumnType, categories: Sequence[str]) ->
         finer = max(digits) > kind.scale
     if finer:
         raise DpforestError(
-            f'Column "{name}" is {kind}, but its domain lists a category that is finer: '
-            "correct the domain."
+            f'Column "{name}" is {kind}, but its domain lists a category with more '
+            "digits than that holds: correct the domain."
         )
 
 

@@ -76,7 +76,7 @@ def _check_not_raised(symbol: str, scale: int, old: int, new: int, holder: Holde
     if new > old:
         raise BudgetError(
             f"Refused: {holder} has a cap of {symbol} = {show(old, scale)}; "
-            f"add --raise if it is to become {show(new, scale)}."
+            f"to raise it to {show(new, scale)}, add --raise."
         )
 
 

@@ -265,8 +265,8 @@ def _unit(
     refuse_folders(info, [*domain.columns, *named])
     if column is None and domain.identifiers and (cap is None or cap.unit.is_row):
         raise DpforestError(
-            f'The domain names an identifier, "{domain.identifiers[0]}": say whom to protect with '
-            '--privacy-unit: name a column, or write "row" for each row.'
+            f'The domain names an identifier, "{domain.identifiers[0]}": say whom to protect, with '
+            'a column as --privacy-unit, or "row" for each row.'
         )
     unit = requested_unit(column, rows, usual=cap.unit if cap else None, columns=info.columns)
     if not unit.is_row and unit.column not in info.columns:

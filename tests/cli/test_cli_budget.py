@@ -84,7 +84,7 @@ def test_budget_json_and_raising(db: Path) -> None:
     assert (entry["model"], entry["epsilon"], entry["state"]) == ("risk", 1, "done")
     assert dpforest(*set_, "3").facts["left"] == 2, "what was spent before counts"
     before = state(db)
-    refused(dpforest(*set_, "4"), '"visits" has a cap of ε = 3', "--raise", "become 4")
+    refused(dpforest(*set_, "4"), '"visits" has a cap of ε = 3', "--raise", "raise it to 4")
     refused(dpforest(*set_, "3", "--delta", "0.1"), "cap of δ = 0", "--raise")
     refused(dpforest(*set_, "3", "--privacy-unit", "who"), "protected each row", '"who"')
     assert state(db) == before

@@ -200,13 +200,11 @@ def test_raising_a_cap_needs_the_flag(ledger: Ledger) -> None:
     with pytest.raises(BudgetError) as caught:
         set_cap(ledger, VISITS, 2 * NANO, 0, ROW)
     assert sentence(caught) == (
-        'Refused: table "visits" has a cap of ε = 1; add raise_cap=True if it is to become 2.'
+        'Refused: table "visits" has a cap of ε = 1; to raise it to 2, add raise_cap=True.'
     )
     with pytest.raises(BudgetError) as caught:
         set_cap(ledger, VISITS, NANO // 2, atto_delta("1e-9"), ROW)
-    assert "has a cap of δ = 0; add raise_cap=True if it is to become 0.000000001" in sentence(
-        caught
-    )
+    assert "has a cap of δ = 0; to raise it to 0.000000001, add raise_cap=True" in sentence(caught)
     set_cap(ledger, VISITS, NANO, 0, ROW)  # the same again, and lower, are no raise
     set_cap(ledger, VISITS, NANO // 2, 0, ROW)
     budget = set_cap(ledger, VISITS, 2 * NANO, 1, ROW, raise_cap=True)

@@ -108,8 +108,8 @@ def _found_by_name(con: duckdb.DuckDBPyConnection, frame: AnyFrame) -> duckdb.Du
     try:
         if con.sql(named).fetchall():
             raise DpforestError(
-                'The database has a table called "dpforest_rows_to_predict", which stands for '
-                "the frame here: rename it."
+                'The database has a table called "dpforest_rows_to_predict", a name that is '
+                "needed for the frame: rename the table."
             )
         return con.sql("FROM dpforest_rows_to_predict")
     except duckdb.Error:

@@ -81,7 +81,7 @@ def _placed(names: Sequence[str], file: Path) -> tuple[str, ...]:
         raise DpforestError(f"The header of {file} names a column twice: rename one.")
     if len(set(map(fold, placed))) < len(placed):
         raise DpforestError(
-            f"The header of {file} leaves a column without a name, and its place has the name of "
-            "another: name it."
+            f"The header of {file} leaves a column without a name, and another column has the name "
+            "that it would get, such as column0: give it a name."
         )
     return tuple(placed)

@@ -80,7 +80,9 @@ class Frame:
         """
         names = [str(column) for column in (rows if isinstance(rows, dict) else column_names(rows))]
         if any("\ud800" <= letter <= "\udfff" for name in names for letter in name):
-            raise DpforestError("A column of the frame has a name that is no Unicode: rename it.")
+            raise DpforestError(
+                "A column of the frame has a name that is not valid Unicode: rename it."
+            )
         if len({fold(column) for column in names}) < len(names):
             raise DpforestError(
                 "The frame has two columns of one name (the database ignores case): rename one."
@@ -88,7 +90,7 @@ class Frame:
         short = [name for name, kind in kinds_of(rows).items() if kind == np.float16]
         if short:
             raise DpforestError(
-                f'Column "{short[0]}" of the frame has numbers of 16 bits, which one value may '
+                f'Column "{short[0]}" of the frame has the type float16, which one value may '
                 "change: convert it to float32."
             )
         _refuse_unequal(rows)

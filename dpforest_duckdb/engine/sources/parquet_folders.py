@@ -49,8 +49,8 @@ def refuse_any_folders(engine: DuckDBEngine, sql: str) -> None:
             _refuse_folders([name])
             if ".parquet" not in fold(name) and not _spellings(name) & known:
                 raise DpforestError(
-                    "The query reads another relation and Parquet files, so its text does not say "
-                    "which files: give a query that has the other one as a subquery."
+                    "The query names another relation and reads Parquet files, so its text does "
+                    "not say which files: write the other one into it as a subquery."
                 )
         names = chain(read, (str(call["function_name"]) for call in called))
         for found in set().union(*map(_spellings, names)) & defined.keys():

@@ -58,7 +58,7 @@ class Relation:
             relation.cross(engine.connection.sql("SELECT 1"))
         except duckdb.Error:
             raise DpforestError(
-                "The relation belongs to another connection: make it with the one that is given."
+                "The relation belongs to another connection: make it with the one you pass."
             ) from None
         refuse_unreadable(engine, relation)
         return Relation(

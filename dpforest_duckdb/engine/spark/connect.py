@@ -44,7 +44,7 @@ def opened_session(master: str, remote: str | None) -> Iterator[Session]:
         where = f"--master {master}: check it, and that Java is 17 or later"
         if remote is not None:
             where = f"--remote {remote}: check it"
-        raise DpforestError(f"No Spark session starts with {where}.") from None
+        raise DpforestError(f"Spark does not start with {where}.") from None
     try:
         yield session
     finally:

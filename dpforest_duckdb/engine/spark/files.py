@@ -130,8 +130,8 @@ class SparkFiles(SparkEngine):
         frame = self._read(session)
         if _resolved(frame.inputFiles()) != self.files:
             raise DpforestError(
-                f"The files at {self._path} are not those of before: train again (what was debited "
-                "stays spent)."
+                f"The files at {self._path} have changed since the run was planned: train again "
+                "(what was debited stays spent)."
             )
         if _without_values(self.files) != self._empty or self._described(session) != self._fields:
             raise columns_changed(f'"{info.display}"')

@@ -256,7 +256,7 @@ def test_a_relation_of_python_hides_no_path(tmp_path: Path) -> None:
     (tmp_path / "day=1").mkdir()
     con.execute(f"COPY t TO '{tmp_path}/day=1/a.parquet'")
     files = con.sql(f"FROM '{tmp_path}/*/a.parquet'")  # noqa: F841  the query reads it
-    with pytest.raises(DpforestError, match="does not say which files: give a query that has"):
+    with pytest.raises(DpforestError, match="does not say which files: write the other"):
         fitted(con, con.sql("FROM files"), ledger=book, dataset="d")
     assert not debits(book)
 

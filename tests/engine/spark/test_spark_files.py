@@ -84,7 +84,7 @@ def test_files_that_spark_would_read_twice_are_refused(spark: Any, tmp_path: Pat
         given = {"domain": DOMAIN, "privacy_unit": "row", "epsilon": 1, "recipe": "pinq-id3"}
         run = prepare(spark, folder, ledger=tmp_path / "ledger", **given)
         link(file, folder / "again.parquet")
-        with pytest.raises(DpforestError, match="not those of before"):
+        with pytest.raises(DpforestError, match="have changed since the run was planned"):
             run.execute()
         with pytest.raises(DpforestError, match="count twice"):
             prepare(spark, folder, ledger=tmp_path / "ledger", **given)
