@@ -12,9 +12,15 @@ if TYPE_CHECKING:
 INTRODUCTION = """\
 # The published systems, and what they really guarantee
 
-Written by `dpforest recipes --markdown`. Every system that has a rigorous form trains in it
-by default. `--as-published` follows the paper; where its proof fails, the model is marked as not
-private.
+Written by `dpforest recipes --markdown`. The *rigorous form* of a system is the one whose privacy
+proof holds. Every system that has one trains in it by default. `--as-published` follows the paper;
+where its proof fails, the model is marked as not private. The list has this package's own recipes
+too.
+
+"""
+
+READING = """
+## How to read the sections
 
 A table for each system lists its algorithm line by line, with the source of each line and the piece
 of the recipe that does it. The last column says what is done here:
@@ -26,6 +32,10 @@ of the recipe that does it. The last column says what is done here:
   the text.
 - *cut*: both forms leave the line out or shorten it.
 
+Formulas keep the letters of their source. Unless a line says otherwise, B or β is the whole budget,
+t or τ the number of trees, d or δ the depth, m the number of attributes and |C| that of classes. A
+number such as (4.1) is that of a formula in the source.
+
 Four texts were read in full: DPDF (Fletcher & Islam 2015), *DiffPRFs* (Mu et al. 2016), the
 *poster* of Xin et al. and the *thesis* of Suihkonen (2023). The lines of the other systems come
 from the accounts in the thesis, in DiffPRFs (§2.3 and Table 1) and in DPDF (§4 and §5), those of
@@ -34,8 +44,10 @@ PrivaTree from its authors' code. *No text* says that none of them gives the lin
 Depths are counted as in the papers: splits on a path, or nodes on a path where the root is at 1.
 `--depth` is counted in the same way.
 
+## What holds for all of them
+
 The forest of a published system has at most {leaves:,} leaves, so that it can be trained and scored
-in about half a minute of one core; with more than {many} classes it has fewer. Budgets are divided
+in about half a minute on one core; with more than {many} classes it has fewer. Budgets are divided
 by the published depth all the same. A system that splits every node gets shallower trees if
 complete ones would be larger, and `train` says so before the debit. For example, smooth-forest asks
 for complete trees of depth 11 on Mushroom with a child per category, which are too large. In other
@@ -53,7 +65,7 @@ No text gives these details, so they are assumed for every system whose table sa
 - In systems of binary splits, the categories of an `ordered` column can also be cut in two between
   neighbours. Where a split has a child per category, their order has no effect.
 - Where trees have disjoint rows, a hash of a row, or of its privacy unit, picks the tree. So equal
-  rows are in one tree, in both forms.
+  rows are in the same tree, in both forms.
 - A declared NULL is a category of its own. Among points that are weighted by their width, "NULL
   against the rest" has the least weight.
 - Laplace noise is discrete, in both forms: counts stay whole numbers.
@@ -74,14 +86,14 @@ def systems_page(facts: list[RecipeFacts]) -> str:
 
     words = {True: "yes", False: "**no**", None: "-"}
     lines = [
-        INTRODUCTION.format(leaves=MAX_LEAVES, many=MAX_SHARES // MAX_LEAVES),
-        "| recipe | system | year | private as published | private here |",
+        INTRODUCTION + "| recipe | system | year | private as published | private here |",
         "|---|---|---|---|---|",
     ]
     for each in facts:
         recipe = each.recipe
         published, here = words[each.private_as_published], words[each.private]
         lines.append(f"| `{recipe.name}` | {recipe.title} | {recipe.year} | {published} | {here} |")
+    lines.append(READING.format(leaves=MAX_LEAVES, many=MAX_SHARES // MAX_LEAVES).rstrip())
     for each in facts:
         lines += _system(each)
     return "\n".join(lines) + "\n"

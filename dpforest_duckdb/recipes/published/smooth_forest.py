@@ -74,7 +74,7 @@ LINES = (
         "The most frequent class is drawn by the exponential mechanism with smooth sensitivity.",
         "thesis §4.3.3",
         "leaf: SMOOTH_LABEL",
-        repaired="It is drawn by ROSNAM, as in the addendum.",
+        repaired="It is drawn by permute-and-flip, which the addendum calls ROSNAM.",
     ),
     Line(
         "A class has a utility.",
