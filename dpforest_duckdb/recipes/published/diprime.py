@@ -129,9 +129,9 @@ _PUBLISHED = Recipe(
 
 DIPRIME = repaired(
     _PUBLISHED,
-    "The medians of a node share their half of its budget. N MSE is Gini, monotone with "
-    "sensitivity 2.",
+    "The medians of a node share their half of its budget. N · MSE is a multiple of Gini, which "
+    "is monotone with sensitivity 2.",
     choose=by_points(BALANCE, GINI, halves, by_width=True),
     plan=half_to_leaves(EXPONENTIAL, LAPLACE),
-    variants={"zero-one": {}},  # N MSE of 0 and 1 is Gini too
+    variants={"zero-one": {}},  # N MSE of 0 and 1 is a multiple of Gini too
 )

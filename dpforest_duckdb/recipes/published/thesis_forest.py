@@ -149,8 +149,8 @@ _PUBLISHED = Recipe(
 THESIS_FOREST = repaired(
     _PUBLISHED,
     "The attribute is drawn first, by its best point, and then one median, for half of the share "
-    "each, and no true count ends a node. N MSE is Gini, monotone, and all draws are by "
-    "permute-and-flip.",
+    "each, and no true count ends a node. N · MSE is a multiple of Gini, which is monotone, and "
+    "all draws are by permute-and-flip.",
     choose=at_points(
         among(attribute_first(GINI, BALANCE, PERMUTE_AND_FLIP), lambda m: m - 1), POINTS
     ),
