@@ -264,11 +264,12 @@ def page(found: Found, tables: Sequence[str], grid: Grid, command: str) -> str:
         "better, and lower log loss. The best value is the top of a parabola through the three "
         "mean accuracies, within the range tried. The parabola is over the logarithm of the value, "
         "or over the value itself if one of the three is 0. The standard error of the best value "
-        "is the jackknife's over tables. A constant that changes few tables, and these little, "
-        "could go. AMPLE also decides from which signal boosting has finer bins with a δ, and "
-        "random trees without one (three times AMPLE with three classes or more, where boosting "
-        "of these starts), but hardly any table here has enough rows. CHECK also decides from "
-        f"which n·ε sums are fitted: 905 at 5 %, 226 at 20 %.\n\n{markdown_table(head, rows)}\n"
+        "is the jackknife's over tables. A constant that changes few tables, and these only "
+        "a little, could be left out. AMPLE also decides from which signal boosting has finer bins "
+        "with a δ, and random trees without one (three times AMPLE with three classes or more, "
+        "where boosting of these starts), but hardly any table here has enough rows. CHECK also "
+        f"decides from which n·ε sums are fitted: 905 at 5 %, 226 at 20 %.\n\n"
+        f"{markdown_table(head, rows)}\n"
     )
 
 

@@ -82,8 +82,9 @@ def main() -> None:
         f"tables and those of fewer than {LEAST} rows are left out. Two rules of the default were "
         "found on led7digit and on banana ([trials.md](trials.md#rules-for-picking-a-recipe)), and "
         "the six classes from which `class-means` is used were checked on these tables. Five of "
-        "them were among those that chose, on other seeds, that it ends where the tables of all "
-        f"attributes begin. They chose nothing else. {grid.described(results.code_note())}\n\n"
+        "them, on other seeds, helped to choose that `class-means` is not used where rows suffice "
+        "for the tables of all attributes. They chose nothing else. "
+        f"{grid.described(results.code_note())}\n\n"
         f"{sections(found, grid)}"
     )
     write_page(text, given.markdown)

@@ -308,20 +308,21 @@ def page(found: Sequence[Verdict], grid: Grid, command: str, note: str) -> str:
     tables = list(dict.fromkeys(one.comparison.point.table for one in found))
     left = [name for name in [*table_files(), *GENERATED] if name not in tables]
     missing = f" Not measured yet: {', '.join(left)}." if left else ""
-    whole = "" if grid == Grid() else f" The whole grid has ε = {_listed(EPSILONS)} for all laws."
+    full = f" The full benchmark has ε = {_listed(EPSILONS)} for all laws."
+    whole = "" if grid == Grid() else full
     return (
         f"# Laws of the default\n\nWritten by `{command}`. More ε, more rows or a δ must not make "
-        "the default worse; a guess must not beat it, nor another recipe of this package by more "
-        "than .02 of accuracy or AUC. Figures are accuracy and log loss, for recipes accuracy and "
-        f"AUC.\n\n{summary(found)}\n\n"
+        "the default worse; a guess must not beat it, and no other recipe of this package may be "
+        "ahead by more than .02 of accuracy or AUC. Figures are accuracy and log loss; against "
+        f"other recipes, accuracy and AUC.\n\n{summary(found)}\n\n"
         f"Tables: {', '.join(tables)}.{missing} Parts of at most {_listed(grid.sizes)} training "
         f"rows, each part holding the smaller ones; up to {MOST_TESTED:,} test rows. ε = "
         f"{_listed(grid.epsilons)}, pure and with δ = {DELTA:g}; other recipes at ε = "
-        f"{_listed(grid.recipe_epsilons)}.{whole}{note} A comparison is with the best smaller ε, "
-        "part, guess or recipe by three paired seeds. What looks worse by more than .01 (another "
-        "recipe: ahead by more than .02) is measured again with twenty fresh seeds, and only these "
-        "count; five are enough if they show less. A violation is a lower 99 % bound of the "
-        "worsening above the same limit.\n\n"
+        f"{_listed(grid.recipe_epsilons)}.{whole}{note} The default is compared with the "
+        "best smaller ε, smaller part, guess or other recipe, by three paired seeds. If it looks "
+        "worse by more than .01 (.02 against other recipes), it is measured again with twenty "
+        "fresh seeds, and only these count; five are enough if they show less. It is a violation "
+        "if the lower 99 % bound of the worsening is above that limit.\n\n"
         "## Violations\n\nMean worsening ± standard error of twenty seeds, the largest first.\n\n"
         f"{violations(found)}\n"
     )

@@ -172,8 +172,8 @@ def drawing(measured: Measured) -> str:
             (o.phases["noise"] + o.phases["select"]) / o.seconds for o in measured[key]
         )
         goal = "met" if share <= DRAWING else "MISSED"
-        parts.append(f"{label_of(key)} {share:.0%} ({goal})")
-    return f"Noise and select take, of the whole, at most {DRAWING:.0%}: {', '.join(parts)}."
+        parts.append(f"{label_of(key)}: {share:.0%} ({goal})")
+    return f"Noise and select should take at most {DRAWING:.0%} of the whole: {'; '.join(parts)}."
 
 
 def train_report(sizes: Sequence[int], runs: int, folder: Path) -> list[str]:
@@ -280,8 +280,8 @@ def growth(name: str, points: Sequence[tuple[float, float]]) -> str:
     (rows, low), (more, high) = points[1:3]
     fixed = low - (high - low) / (more - rows) * rows
     return (
-        f"{name}: seconds grow with rows to the power, at most {LINEAR} from 1, "
-        f"{', '.join(slopes)}; by the line through {rows // 1_000_000} M and "
+        f"{name}: seconds grow with a power of the rows, which should be within {LINEAR} of 1: "
+        f"{', '.join(slopes)}. By the line through {rows // 1_000_000} M and "
         f"{more // 1_000_000} M rows, {fixed:.2f} s do not depend on rows."
     )
 

