@@ -61,7 +61,7 @@ def find(name: str, *, as_published: bool = False) -> Recipe:
     name, _, variant = name.partition(":")
     if name not in RECIPES:
         near = difflib.get_close_matches(name, RECIPES, n=1)
-        hint = f"did you mean {near[0]}?" if near else "choose from those of dpforest recipes."
+        hint = f"did you mean {near[0]}?" if near else "dpforest recipes lists all of them."
         raise UsageError(f'There is no recipe "{name}": {hint}')
     recipe = RECIPES[name]
     if as_published:

@@ -269,14 +269,14 @@ class Recipe:
             found.append(f"--trees has no effect: recipe {self.name} uses all attributes.")
         if trees is not None and self.limited_trees:
             found.append(
-                f"--trees limits only the {self.limited_trees} of recipe {self.name}: it may have "
-                "fewer, and it has other trees besides."
+                f"--trees limits only the {self.limited_trees} of recipe {self.name}: there may be "
+                "fewer, and it has other trees too."
             )
         if trees is not None and self.adaptation.successors:
             found.append(
                 f"--trees is only an upper limit, for log-odds: recipe {self.name} may pick a "
-                "recipe that sets the number of its trees itself. With fewer --trees than there "
-                "are attributes, it picks none that needs a tree for each."
+                "recipe that sets the number of its trees itself. If --trees is less "
+                "than the number of attributes, it picks none that needs a tree for each."
             )
         if depth is not None and self.fixed_depth:
             found.append(

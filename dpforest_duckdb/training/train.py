@@ -153,6 +153,6 @@ def check_together(runs: Sequence[Run]) -> None:
             if number == 0:
                 raise
             raise BudgetError(
-                f"{error.sentence} This counts the runs before it too; none was started."
+                f"{error.sentence} The runs before it count too; no run was started."
             ) from None
         run.refuse_if_too_large(runs[:number], shared=len(runs) > 1)

@@ -80,7 +80,7 @@ def test_runs_under_several_names_are_checked_under_each(tmp_path: Path) -> None
         prepare(con, frame, domain=DOMAIN, ledger=book, dataset=name, epsilon="0.6")
         for name in ("open", "small", "small")
     ]
-    with pytest.raises(BudgetError, match=r'0.4 .* dataset "small".* counts the runs before it'):
+    with pytest.raises(BudgetError, match=r'0.4 .* dataset "small".* The runs before it count too'):
         list(train_many(runs))
     assert not debits(book)
     assert len(list(train_many(runs[:2]))) == 2
