@@ -144,11 +144,11 @@ def _page(
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     return (
         "# The audit\n\n"
-        "Lower bounds on the true ε of mechanisms and of whole trainings, with 99.9 % confidence. "
-        "Those of mechanisms are by Clopper and Pearson's exact intervals. A bound above its claim "
-        "proves the claim wrong. A bound below it proves nothing. But each mechanism is tested on "
-        "the two tables with the largest loss. So if its bound is close to the claim, a larger ε "
-        "would have shown.\n\n"
+        "This page has lower bounds on the true ε of mechanisms and of whole trainings, with 99.9 "
+        "% confidence. Those of mechanisms are Clopper and Pearson's exact ones. A bound above "
+        "its claim proves the claim wrong. A bound below it proves nothing. But each mechanism is "
+        "tested on the two tables with the largest loss. So if its bound is close to the claim, a "
+        "larger ε would have shown.\n\n"
         "```console\n$ python benchmarks/audit.py --markdown docs/audit.md    # this page: "
         f"{runs:,} trainings of each recipe\n"
         "$ dpforest audit mechanisms                              # mechanisms alone\n"

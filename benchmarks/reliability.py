@@ -130,10 +130,10 @@ def race(place: Path) -> str:
             kind(place / f"{kind.__name__}{number}", EACH)
     return (
         f"## Races\n\n{RACERS} processes asked {RACERS * TRIES:,} times for 1/{FIT} of one cap: "
-        f"{sum(granted)} granted, 0 above the cap. Threads of one writer whose accounts were "
-        "opened before the cap was set, threads on attached databases, and read-only processes "
-        f"asked {ROUNDS * EACH * sum(racing_accounts.values()):,} times more, through the accounts "
-        "of their tables: nothing overspent, nothing lost."
+        f"{sum(granted)} granted, 0 above the cap. Three other groups asked "
+        f"{ROUNDS * EACH * sum(racing_accounts.values()):,} times more, through the accounts of "
+        "their tables: threads of one process that opened its accounts before the cap was set, "
+        "threads on attached databases, and read-only processes. Nothing was overspent or lost."
     )
 
 
@@ -251,7 +251,7 @@ def change(made: Path, place: Path) -> str:
     rows.append(_backwards(capped, place / "tried"))
     with _full_disk(capped, place / "small") as small:
         rows.append(_full(small) if small else ["full disk", "not tried: no mount", "", ""])
-    head = ["what was changed", "half of ε = 1 more", "and as much again", "sentence"]
+    head = ["what was changed", "a run of ε = 0.5", "a second such run", "sentence"]
     return (
         "## Changed files\n\nThe cap is 1.5, and 1 is spent. A refusal debits nothing and changes "
         "no file.\n\n" + markdown_table(head, rows)
