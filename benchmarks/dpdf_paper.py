@@ -286,11 +286,12 @@ def report(results: Sequence[Result], first: str, arguments: argparse.Namespace)
         f"Depth {DEPTH}, stratified cross-validation, {FOLDS} folds, repeats: "
         f"{arguments.repeats}; noise and draws from a seed, the same for both forms of a fold. "
         "Standard errors are over folds (of differences: over pairs of folds).",
-        "The two forms share stopping, pruning and voting. The rigorous one draws splits by "
+        "As in the paper, δ is the depth here, τ the number of trees and B the whole budget. The "
+        "two forms share stopping, pruning and voting. The rigorous one draws splits by "
         "count-weighted Gini, whose sensitivity is 2 at any size, and makes the 2δ − 1 queries "
         "that it charges; the published one takes the sensitivity of a noisy n, makes 2δ + 1 "
-        "queries and charges 2δ − 1: it is **not private**. DiffP-ID3 is the paper's baseline: one "
-        "tree, Gini with Δ = .5, 2δ queries.",
+        "queries and charges 2δ − 1: it is **not private**. DiffP-ID3 is the paper's baseline: "
+        "one tree, Gini with Δ = .5, 2δ queries.",
         "## ε of a query, Table 1 of the paper",
         first,
     ]
