@@ -63,8 +63,13 @@ class RecipeFacts:
         return [f"{self.recipe.name}:{variant}" for variant in self.recipe.variants]
 
     @property
+    def picks(self) -> list[str]:
+        """The names of the recipes that it picks one of; none if it is one itself."""
+        return list(dict.fromkeys(each.name for each in self.recipe.adaptation.successors))
+
+    @property
     def pieces(self) -> Pieces:
-        recipe, picks = self.recipe, bool(self.recipe.adaptation.successors)
+        recipe, picks = self.recipe, bool(self.picks)
         return Pieces(
             rows=recipe.rows,
             splits=PICKED if picks else recipe.split_type,
@@ -122,6 +127,7 @@ class RecipeFacts:
             "flaws": self.flaws,
             "one_form_because": recipe.one_form,
             "variants": self.variants,
+            "picks": self.picks,
             "pieces": {**asdict(self.pieces), "mechanisms": self.mechanisms},
             "lines": [
                 {

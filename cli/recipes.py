@@ -8,7 +8,7 @@ import typer
 
 from dpforest_duckdb.cli import options
 from dpforest_duckdb.cli.output import emit, show_table, tell
-from dpforest_duckdb.cli.systems_page import systems_page, what_is_done
+from dpforest_duckdb.cli.systems_page import QUERIES_OF_PICKED, systems_page, what_is_done
 from dpforest_duckdb.errors import UsageError
 
 if TYPE_CHECKING:
@@ -127,6 +127,10 @@ def _show(facts: RecipeFacts, epsilon: str) -> None:
 def _show_pieces(facts: RecipeFacts) -> None:
     """The pieces of a recipe, one on a line."""
     pieces = facts.pieces
+    if facts.picks:
+        tell(f"picks      one of {', '.join(facts.picks)}")
+        tell(f"queries    {QUERIES_OF_PICKED}")
+        return
     each = ", at most one for each attribute" if pieces.one_tree_per_attribute else ""
     tell(f"rows       {pieces.rows}")
     tell(f"splits     {pieces.splits}")

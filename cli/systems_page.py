@@ -19,6 +19,11 @@ too.
 
 """
 
+QUERIES_OF_PICKED = (
+    "noisy counts of the rows, for some recipes how well the strongest attribute classifies alone, "
+    "then those of the recipe that is picked"
+)
+
 READING = """
 ## How to read the sections
 
@@ -107,6 +112,9 @@ def _system(facts: RecipeFacts) -> list[str]:
     lines += [f"- Repair: {recipe.repair}"] if recipe.repair else []
     lines += [f"- One form: {recipe.one_form}"] if recipe.one_form else []
     lines += [f"- Variants: {', '.join(facts.variants)}"] if facts.variants else []
+    if facts.picks:
+        names = ", ".join(f"[{name}](#{name})" for name in facts.picks)
+        return [*lines, f"- Picks one of {names}; queries: {QUERIES_OF_PICKED}."]
     queries = ", ".join(f"{purpose} by {how}" for purpose, how in facts.mechanisms.items())
     lines.append(
         f"- Rows per tree: {pieces.rows}; splits: {pieces.splits}; trees: {pieces.trees}; "

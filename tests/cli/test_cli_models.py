@@ -123,9 +123,12 @@ def test_recipes() -> None:
         assert word in shown
     assert "depth      5, with the root at 1" in shown
     assert "one_tree_per_attribute" not in shown
-    picked = "those of the recipe that is picked"
-    for piece in ("splits", "trees", "depth"):
-        assert f"{piece:<10} {picked}" in dpforest("recipes", "auto").text
+    (auto,) = dpforest("recipes", "auto", "--json").facts["recipes"]
+    assert set(auto["picks"]) == {
+        *("boosted", "rooted-tables", "tree-beside-sums"),
+        *("joint-tables", "class-means", "log-odds"),
+    }
+    assert f"picks      one of {', '.join(auto['picks'])}" in dpforest("recipes", "auto").text
     adapts = "With other numbers of rows it asks other queries"
     assert {name: adapts in dpforest("recipes", name).text for name in ("auto", "privatree")} == {
         "auto": True,
