@@ -288,6 +288,8 @@ def _tree(content: Mapping[str, Any], domain: Domain, link: Link) -> Tree:
         noise=_noise(content.get("noise"), nodes),
         vote_noise=of_leaves("vote_noise").astype(np.float64) if "vote_noise" in content else None,
     )
+    if tree.noise is not None and tree.counts is None:
+        raise ValueError("noise of no counts")
     if not link.allows(tree.votes[tree.leaves]):
         raise ValueError("a leaf without votes")
     _check_shape(tree, domain)

@@ -78,6 +78,7 @@ def test_a_corrupt_model(db: Path, tmp_path: Path) -> None:
         (json.dumps({**good, "schema": "dpforest/9"}), ("schema", "update")),
         (json.dumps({**good, "trees": []}), ("damaged",)),
         (json.dumps({**good, "trees": [{**tree, "first": [0] * len(tree["first"])}]}), ()),
+        (json.dumps({**good, "trees": [{**tree, "counts": None}]}), ("damaged",)),
         (json.dumps({**good, "guarantee": {}}), ("damaged",)),
     ):
         file.write_text(content)
@@ -87,6 +88,7 @@ def test_a_corrupt_model(db: Path, tmp_path: Path) -> None:
             ("models", "import", file, "--db", db, "--name", "new"),
             ("sql", "--model", file),
             ("rules", "--model", file),
+            ("show", "--model", file),
         ):
             refused(dpforest(*verb), *words)
     refused(
