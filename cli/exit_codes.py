@@ -129,6 +129,8 @@ def _exit_code(verb: Callable[[], None]) -> int:
     except (DpforestError, KeyboardInterrupt, OSError) as error:
         return ended_by(error)
     except Exception as error:
+        if _interrupted:  # DuckDB makes an error of its own of an interruption
+            return ended_by(KeyboardInterrupt())
         if os.environ.get("DPFOREST_DEBUG") == "1":
             traceback.print_exc()
         # the class alone: the text of a foreign exception can quote data

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from shell import dpforest, refused, state, train
 from visits import SECRET
 
+from dpforest_duckdb.cli import exit_codes
 from dpforest_duckdb.cli.sections import SECTIONS
 
 
@@ -109,6 +112,23 @@ def test_an_unexpected_error_does_not_show_its_text(
     assert said.code == 1
     assert said.out == ""
     assert "unexpected ValueError" in said.err
+
+
+def test_ctrl_c_is_no_unexpected_error_whatever_a_library_makes_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DuckDB raises a RuntimeError if a signal ends a query of the main thread."""
+
+    def pressed(database: Path) -> None:
+        with contextlib.suppress(KeyboardInterrupt):
+            exit_codes.interrupt(signal.SIGINT, None)
+        raise RuntimeError("Query interrupted")
+
+    monkeypatch.setattr(exit_codes, "_interrupted", [])
+    monkeypatch.setattr("dpforest_duckdb.demo._make_tables", pressed)
+    said = dpforest("demo", "--dir", tmp_path / "demo")
+    assert said.code == 130
+    assert said.err.startswith("Interrupted: nothing is half-written.")
 
 
 @pytest.mark.parametrize("verb", ["audit", "budget", "models"])
