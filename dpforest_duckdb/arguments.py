@@ -24,7 +24,10 @@ def _is_texts(value: object) -> bool:
 
 
 def _is_path(value: object) -> bool:
-    return isinstance(value, str | os.PathLike) and "\0" not in str(value)
+    try:
+        return isinstance(value, str | os.PathLike) and b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:  # such as half of a surrogate pair
+        return False
 
 
 def optional(kind: ArgumentKind) -> ArgumentKind:
@@ -39,7 +42,7 @@ SEED: ArgumentKind = (_is_seed, "a whole number from 0")
 FLAG: ArgumentKind = (lambda value: isinstance(value, bool), "True or False")
 NAMES: ArgumentKind = (_is_texts, "a list of column names")
 TEXTS: ArgumentKind = (_is_texts, "a list of texts")
-PATH: ArgumentKind = (_is_path, "a path: text without a null character, or a pathlib.Path")
+PATH: ArgumentKind = (_is_path, "a path that a file can have: text or a pathlib.Path")
 FUNCTION: ArgumentKind = (callable, "a function")
 
 KINDS = {

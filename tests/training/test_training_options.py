@@ -15,7 +15,7 @@ from variants import some
 from visits import ready, visits
 
 import dpforest_duckdb
-from dpforest_duckdb import DpforestError, UsageError
+from dpforest_duckdb import DpforestError, UsageError, budgets, load_domain, load_forest
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import PublicFactWarning
 from dpforest_duckdb.ledger.accounts import NoAccount, ruled_out
@@ -92,6 +92,13 @@ def test_hostile_names_go_through(
     con.execute(f"INSERT INTO {quote(name)} SELECT '{{{{ x }}}}', true FROM range(200)")
     forest = fit(con, str(quote(name)), target=target, name="m'; --")
     assert len(forest.predict(con, str(quote(name))).fetchall()) == 200
+
+
+@pytest.mark.parametrize("read", [load_domain, load_forest, budgets])
+def test_text_that_can_name_no_file_is_no_path(read: Callable[[str], object]) -> None:
+    for path in ("\ud800", "a\0"):
+        with pytest.raises(UsageError, match="must be a path that a file can have"):
+            read(path)
 
 
 @pytest.mark.parametrize("recipe", ["auto", "private-rdt"])
