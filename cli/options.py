@@ -21,7 +21,8 @@ def whole_number(least: int | None = None, most: int | None = None) -> Callable[
     described = "".join(f" {word} {limit}" for word, limit in limits.items() if limit is not None)
 
     def parse(text: str | int) -> int:
-        if re.fullmatch("-?[0-9]+", str(text)):  # Python would read 1_000 and ٣ too
+        # Python would read 1_000 and ٣ too, and raises an error of its own for thousands of digits
+        if re.fullmatch("-?[0-9]{1,100}", str(text)):
             number = int(text)
             if (least is None or number >= least) and (most is None or number <= most):
                 return number
