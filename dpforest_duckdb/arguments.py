@@ -23,6 +23,20 @@ def _is_texts(value: object) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
 
 
+def _is_list(value: object) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def _is_groups(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(
+        isinstance(group, list | tuple)
+        and len(group) == 2
+        and isinstance(group[0], str)
+        and _is_texts(group[1])
+        for group in value
+    )
+
+
 def _is_path(value: object) -> bool:
     try:
         return isinstance(value, str | os.PathLike) and b"\0" not in os.fsencode(value)
@@ -42,6 +56,8 @@ SEED: ArgumentKind = (_is_seed, "a whole number from 0")
 FLAG: ArgumentKind = (lambda value: isinstance(value, bool), "True or False")
 NAMES: ArgumentKind = (_is_texts, "a list of column names")
 TEXTS: ArgumentKind = (_is_texts, "a list of texts")
+NUMBERS: ArgumentKind = (_is_list, "a list of numbers or dates")
+GROUPS: ArgumentKind = (_is_groups, "a list of pairs: a group and the list of its categories")
 PATH: ArgumentKind = (_is_path, "a path that a file can have: text or a pathlib.Path")
 FUNCTION: ArgumentKind = (callable, "a function")
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 from operator import le, lt
 from typing import Any, Literal, get_args
 
-from dpforest_duckdb.arguments import TEXT, TEXTS, refuse_wrong_types
+from dpforest_duckdb.arguments import FLAG, GROUPS, NUMBERS, TEXT, TEXTS, refuse_wrong_types
 from dpforest_duckdb.domain.bin_edges import DEFAULT_BINS, MAX_BINS, Scale, cut, rounded
 from dpforest_duckdb.domain.names import is_unicode
 from dpforest_duckdb.domain.type_limits import refuse_beyond, refuse_categories, refuse_inexact
@@ -28,6 +28,13 @@ from dpforest_duckdb.domain.values import (
 from dpforest_duckdb.errors import DpforestError
 
 AttributeKind = Literal["categorical", "numeric"]
+_KINDS = {
+    **dict.fromkeys(("name", "kind", "of"), TEXT),
+    **dict.fromkeys(("ordered", "nullable"), FLAG),
+    "values": TEXTS,
+    "edges": NUMBERS,
+    "taxonomy": GROUPS,
+}
 MAX_CATEGORIES = 10_000
 SHOWN = 8  # names, where they may be many
 WHOLE: frozenset[Family] = frozenset({"integer", "date"})  # numbers, or days since 1970
@@ -68,7 +75,7 @@ class Attribute:
     of: str = ""
 
     def __post_init__(self) -> None:
-        refuse_wrong_types(vars(self), name=TEXT, values=TEXTS)
+        refuse_wrong_types(vars(self), **_KINDS)
         _check_attribute(self)
 
     def __hash__(self) -> int:

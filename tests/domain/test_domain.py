@@ -21,7 +21,7 @@ from dpforest_duckdb.domain.types import (
     column_types,
 )
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
-from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.scoring.codes import DuckDBCodes
 from dpforest_duckdb.sql import Sql
 
@@ -299,6 +299,24 @@ def test_names_and_values_that_no_database_holds_are_refused(bad: str) -> None:
     ):
         with pytest.raises(DpforestError, match=r"NUL|Unicode"):
             make()
+
+
+@pytest.mark.parametrize(
+    ("argument", "words"),
+    [
+        ({"kind": None}, "kind must be text"),
+        ({"nullable": "no"}, "nullable must be True or False"),
+        ({"ordered": 2}, "ordered must be True or False"),
+        ({"edges": 5}, "edges must be a list of numbers or dates"),
+        ({"edges": np.array([1, 2])}, "edges must be a list of numbers or dates"),
+        ({"taxonomy": {"group": ["a"]}}, "taxonomy must be a list of pairs: a group and"),
+        ({"taxonomy": [("group", "a")]}, "taxonomy must be a list of pairs: a group and"),
+    ],
+)
+def test_arguments_of_a_wrong_type_are_refused(argument: dict, words: str) -> None:
+    for kind, values in (("categorical", ("a",)), ("numeric", ())):
+        with pytest.raises(UsageError, match=words):
+            Attribute(**{"name": "x", "kind": kind, "values": values, "lower": 0} | argument)
 
 
 def test_what_is_missing_or_too_much_is_named_as_it_is_written() -> None:
