@@ -79,6 +79,8 @@ class Frame:
         lengths, and types that one value may change.
         """
         names = [str(column) for column in (rows if isinstance(rows, dict) else column_names(rows))]
+        if not names:
+            raise DpforestError("The frame has no columns: check how it is made.")
         if any("\ud800" <= letter <= "\udfff" for name in names for letter in name):
             raise DpforestError(
                 "A column of the frame has a name that is not valid Unicode: rename it."

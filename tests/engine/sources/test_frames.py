@@ -451,6 +451,13 @@ def test_categories_that_a_frame_may_hold_as_one_value_are_refused(
     assert (tmp_path / "l").exists() != refused
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_frame_without_columns_is_refused(library: str, tmp_path: Path) -> None:
+    frame = pytest.importorskip(library).DataFrame()
+    with pytest.raises(DpforestError, match="The frame has no columns"):
+        fitted(duckdb.connect(), frame, ledger=tmp_path / "l", dataset="d")
+
+
 def test_a_frame_with_a_name_that_is_no_unicode_is_refused(tmp_path: Path) -> None:
     columns = {"size": [1], "z\ud800": [1], "label": ["no"]}
     frame = {name: np.array(values) for name, values in columns.items()}
