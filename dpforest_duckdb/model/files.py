@@ -20,7 +20,7 @@ _STARTS: dict[Content, tuple[bytes, ...]] = {
     "Parquet data": (b"par1",),
     "CSV data": (),
 }
-_READ = 64  # bytes: databases, and so ledgers, have a zero among the first ones, text has none
+_READ = 64  # bytes: ledgers have a zero among the first ones, databases of DuckDB a word
 TEMPORARY = ".dpforest-"  # how files begin that are not complete
 
 
@@ -64,7 +64,8 @@ def _holds(start: bytes, content: Content) -> bool:
     if _STARTS[content]:
         return begins.startswith(_STARTS[content])
     others = tuple(known for starts in _STARTS.values() for known in starts)
-    return b"\0" not in start and not begins.startswith(others)
+    header = start.partition(b"\n")[0]  # names alone: a value may have a zero
+    return b"\0" not in header and start[8:12] != b"DUCK" and not begins.startswith(others)
 
 
 @contextlib.contextmanager

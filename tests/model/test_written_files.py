@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
+import duckdb
 import pytest
 from models import forest_of, log_odds, one_split, two_attributes
 
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.model.files import write_file
+from dpforest_duckdb.model.files import refuse_replacing, write_file
 from dpforest_duckdb.model.forest import load_forest
 
 
@@ -87,3 +90,18 @@ def test_a_model_replaces_a_model_or_nothing_but_no_other_file(tmp_path: Path) -
     assert other.read_text() == "spent"
     with pytest.raises(DpforestError, match=r"cannot be written: check folder and disk"):
         forest.save(other / "model.json")
+
+
+def test_csv_data_replaces_csv_data_whatever_its_values_but_no_database(tmp_path: Path) -> None:
+    """A value of a scored row may hold a zero, which must not stop the next scoring."""
+    file, ledger, database = (tmp_path / f"{name}.csv" for name in ("rows", "ledger", "database"))
+    file.write_bytes(b'age,ill\n1,"n\0o"\n')
+    refuse_replacing(file, "CSV data")
+    with closing(sqlite3.connect(ledger)) as con:
+        con.execute("CREATE TABLE entries (n INTEGER)")
+    duckdb.connect(database).close()
+    with database.open("r+b") as start:
+        start.write(b"\n" * 8)  # a checksum, which may have any bytes
+    for kept in (ledger, database):
+        with pytest.raises(DpforestError, match="holds no CSV data"):
+            refuse_replacing(kept, "CSV data")
