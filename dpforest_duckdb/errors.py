@@ -167,6 +167,10 @@ def after_debit(error: DpforestError) -> DebitStaysError:
     return DebitStaysError(f"{error.sentence} {STAYS}")
 
 
+class RefusedStatementError(DpforestError):
+    """DuckDB refused a statement. Its message is withheld, because it can quote data."""
+
+
 class UsageError(DpforestError):
     """An option or argument that is wrong whatever the table holds; exit code 2."""
 

@@ -14,7 +14,7 @@ import duckdb
 
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Trace
-from dpforest_duckdb.errors import DpforestError, UsageError
+from dpforest_duckdb.errors import DpforestError, RefusedStatementError, UsageError
 from dpforest_duckdb.scoring.codes import DuckDBCodes
 from dpforest_duckdb.sql import Sql
 
@@ -220,7 +220,7 @@ def _plain_error(error: BaseException, step: str) -> BaseException:
         return DpforestError(
             "The connection's transaction is aborted: end it with ROLLBACK, then try again."
         )
-    return DpforestError(
+    return RefusedStatementError(
         f"DuckDB refused a statement{where} ({type(error).__name__}). Its message is withheld, "
         "because it can quote data: --show-sql shows the statement."
     )

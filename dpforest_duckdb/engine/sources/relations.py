@@ -24,7 +24,7 @@ from dpforest_duckdb.engine.sources.memory_database import Part
 from dpforest_duckdb.engine.sources.query_reads import refuse_unreadable
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.engine.tables.snapshot import new_cursor
-from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.errors import DpforestError, RefusedStatementError
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.sql import render
 
@@ -85,7 +85,13 @@ class Relation:
         def fill() -> None:
             part = Part(selected(self.columns, table.columns), ident(alias))
             sql = render("read", made=ident(*table.key), copied=True, parts=[part])
-            engine.call(lambda: self.relation.query(alias, sql), step="read", sql=sql)
+            try:
+                engine.call(lambda: self.relation.query(alias, sql), step="read", sql=sql)
+            except RefusedStatementError:
+                raise DpforestError(
+                    "The query cannot be read: use TRY_CAST or TRY(…) where it may fail for a row, "
+                    "and make it again if a table that it reads has changed."
+                ) from None
             engine.run("COMMIT")
             reading.pop_all()
 
