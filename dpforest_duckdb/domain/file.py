@@ -24,6 +24,12 @@ COLUMN_KEYS = (
     *("nullable", "taxonomy"),
 )
 
+# keys that only columns of one kind have
+KEYS_OF_KIND = {
+    "categorical": ("domain", "ordered", "taxonomy"),
+    "numeric": ("lower", "upper", "bins", "edges", "scale"),
+}
+
 FILE_KEYS = ("target", "privacy_unit", "column")
 
 UNIT_HINT = "if a person may have several rows: the column that says whose row it is"
@@ -48,11 +54,27 @@ def ignored_keys(path: str | Path) -> list[str]:
     of_file = [key for key in content if key not in FILE_KEYS]
     columns = [key for column in content.get("column", []) for key in column]
     of_columns = [key for key in dict.fromkeys(columns) if key not in COLUMN_KEYS]
-    return [
+    unread = [
         f"These keys of {place} have no meaning and are ignored: {listed(keys)}."
         for place, keys in (("the file", of_file), ("columns", of_columns))
         if keys
     ]
+    target = fold(content.get("target", ""))
+    without_effect = [
+        f'These keys of column "{column["name"]}" have no effect: {listed(keys)}.'
+        for column in content.get("column", [])
+        if fold(column["name"]) != target and (keys := _keys_without_effect(column))
+    ]
+    return unread + without_effect
+
+
+def _keys_without_effect(column: Mapping[str, Any]) -> list[str]:
+    """The keys of an attribute or an identifier that are for another kind, or for no edges."""
+    own = KEYS_OF_KIND.get(column.get("kind", ""), ())
+    others = [key for keys in KEYS_OF_KIND.values() for key in keys if key not in own]
+    if column.get("edges"):
+        others.append("scale")
+    return [key for key in column if key in others]
 
 
 def _text_of(path: str | Path) -> str:

@@ -339,6 +339,10 @@ def test_a_check_lists_the_keys_that_are_ignored(db: Path, tmp_path: Path) -> No
             'title = "x"\n' + head + age + ill,
             ['These keys of the file have no meaning and are ignored: "title".'],
         ),
+        (
+            head + age + 'edges = [18, 65]\nscale = "log"\nordered = true\n' + ill,
+            ['These keys of column "age" have no effect: "scale", "ordered".'],
+        ),
     ):
         file.write_text(text)
         lines = dpforest(*check).text.splitlines()
