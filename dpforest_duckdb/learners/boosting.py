@@ -118,7 +118,7 @@ class _Boosting:
         """Start at the class shares and the class means, sweep, then fit random trees."""
         start, single = self.start_at_shares(), self.single_splits()
         cost = self.context.accountant.spend(Purpose.SWEEP, times=len(single))
-        self.sweep(single, range(len(single)), self.planned(Purpose.SWEEP), cost)
+        self.sweep(single, range(len(single)), self.plan.planned(Purpose.SWEEP), cost)
         if self.plan.query(Purpose.SWEEP_AGAIN):
             self.sweep_again(single, cost)
         return Grown([start, *single, *self.fit_random_trees(single)])
@@ -126,12 +126,6 @@ class _Boosting:
     @property
     def plan(self) -> Plan:
         return self.context.accountant.plan
-
-    def planned(self, purpose: Purpose) -> PlannedQuery:
-        """The query for a purpose that the plan must have."""
-        query = self.plan.query(purpose)
-        assert query is not None, "only planned sweeps are run"
-        return query
 
     @property
     def block(self) -> int:
@@ -184,7 +178,7 @@ class _Boosting:
         """A sweep over the attributes for which another step pays. They divide its cost; in the
         first sweep each cost `cost_before`.
         """
-        query, request = self.planned(Purpose.SWEEP_AGAIN), self.context.request
+        query, request = self.plan.planned(Purpose.SWEEP_AGAIN), self.context.request
         (whole,) = query.by_depth
         bound = sensitivity(query, len(request.domain.classes), request.rows_per_unit)
         attributes = worth_another_step(

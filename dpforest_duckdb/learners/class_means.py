@@ -144,8 +144,7 @@ def _release(
     """Release `private[vector, dimension]`, of which a row changes each block of one vector by at
     most `reach` in L1.
     """
-    query, k = context.accountant.plan.query(purpose), context.request.rows_per_unit
-    assert query is not None
+    query, k = context.accountant.plan.planned(purpose), context.request.rows_per_unit
     cost, noise = context.accountant.spend(purpose), context.randomness.noise
     noisy = query.measure.noisy_blocks(noise, private, blocks, cost, reach * k) / reach
     of_size = _deviations(query, blocks, reach, k)

@@ -149,9 +149,7 @@ def release_in_groups(
     context.observe(Event(Phase.COUNT_TABLES))
     request, k = context.request, context.request.rows_per_unit
     attributes = [request.domain.attributes[number] for number in drawn]
-    query = context.accountant.plan.query(Purpose.TABLES)
-    assert query is not None, "a recipe of tables has planned them"
-    if query.times > 1:
+    if context.accountant.plan.planned(Purpose.TABLES).times > 1:
         costs = [context.accountant.spend(Purpose.TABLES, times=len(drawn))] * len(drawn)
     else:
         costs = [context.accountant.spend(Purpose.TABLES, rank) for rank in range(len(drawn))]

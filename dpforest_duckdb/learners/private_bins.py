@@ -83,8 +83,7 @@ def cut_at_medians(
 
     `counts[attribute][cell]` are private, of the attributes of `on_the_grid`.
     """
-    query = accountant.plan.query(Purpose.BINS)
-    assert query is not None, "only a plan that asks for bins gets them"
+    query = accountant.plan.planned(Purpose.BINS)
     turns = [
         accountant.spend(Purpose.BINS, turn, times=len(counts))
         for turn in range(len(query.by_depth))

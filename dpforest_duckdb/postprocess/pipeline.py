@@ -48,6 +48,5 @@ def with_noise(function: Callable[[Tree, Sequence[int], float], Tree]) -> Step:
 
 def leaf_noise(request: Request, plan: Plan) -> float:
     """The standard deviation of a noisy count at a leaf, about √2 k / ε."""
-    leaf = plan.query(Purpose.LEAF)
-    assert leaf is not None, "the noise of leaves needs a leaf query"
-    return math.sqrt(2) * noise_scale(leaf.by_depth[0], request.rows_per_unit)
+    cost = plan.planned(Purpose.LEAF).by_depth[0]
+    return math.sqrt(2) * noise_scale(cost, request.rows_per_unit)

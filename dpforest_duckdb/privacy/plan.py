@@ -174,6 +174,13 @@ class Plan:
         """The query for a purpose; None if the plan has none."""
         return next((query for query in self.queries if query.purpose == purpose), None)
 
+    def planned(self, purpose: Purpose | Numbered) -> PlannedQuery:
+        """The query for a purpose. Raises `PlanError` if the plan has none."""
+        query = self.query(purpose)
+        if query is None:
+            raise PlanError(f"{purpose} was not planned")
+        return query
+
     def row_precisions(self, rows_per_unit: int) -> list[float]:
         """The inverse variance of the noise in the rows of a class, of each query that counts
         them.

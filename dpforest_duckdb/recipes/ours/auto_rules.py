@@ -297,8 +297,7 @@ def unexplained(request: Request) -> float:
     """
     if request.misclassified is None:
         return 1.0
-    query = Plan(request.preliminary).query(Purpose.STRONGEST)
-    assert query is not None, "the figure has been queried"
+    query = Plan(request.preliminary).planned(Purpose.STRONGEST)
     noise = laplace_deviation(query.total, request.rows_per_unit)
     others = request.outside_most_frequent
     wrong = request.misclassified + constants.CAUTION * noise

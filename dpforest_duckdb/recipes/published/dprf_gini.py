@@ -31,9 +31,8 @@ from dpforest_duckdb.splits.utilities import GINI, with_factor_2
 
 def within_noise(level: Level) -> Mask:
     """A noisy size of less than its own standard deviation, √2 k / ε."""
-    size = level.plan.query(Purpose.SIZE)
+    size = level.plan.planned(Purpose.SIZE)
     assert level.noisy is not None, "the plan asks for sizes"
-    assert size is not None, "the plan asks for sizes"
     small: Mask = level.noisy.sum(axis=1) < laplace_deviation(
         min(size.by_depth), level.request.rows_per_unit
     )
