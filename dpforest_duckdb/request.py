@@ -217,17 +217,18 @@ class Learner:
     """A function that grows trees from coded rows.
 
     All that `grow` returns is public, or noisy and paid for from the context's accountant.
-    `trees_at_once` is how many trees the rows are coded for, and `score_columns` the columns of
-    scores and leaves that a row needs: public facts, which bound the temporary space. If all trees
-    see all rows, a row has a column of nodes for each of them; otherwise one. `compares_trees`
-    says that in the end every tree labels every row, even if a row trained only one of them, and
-    `rates_mixtures` that rows give points to mixtures, for which equal rows may be found.
+    `trees_at_once` is how many trees the rows are coded for, by default one, and `score_columns`
+    the columns of scores and leaves that a row needs: public facts, which bound the temporary
+    space. If all trees see all rows, a row has a column of nodes for each of them; otherwise one.
+    `compares_trees` says that in the end every tree labels every row, even if a row trained only
+    one of them, and `rates_mixtures` that rows give points to mixtures, for which equal rows may be
+    found.
     `noise` gives, by the purpose of a planned query, the largest standard deviation of the noise in
     what it returns, in rows, where that does not follow from the query alone. It is public.
     """
 
     grow: Callable[[CodedRows, TrainingContext], Grown]
-    trees_at_once: Callable[[Request], int]
+    trees_at_once: Callable[[Request], int] = lambda request: 1
     score_columns: Callable[[Request], int] = lambda request: 0
     compares_trees: bool = False
     rates_mixtures: bool = False

@@ -358,7 +358,6 @@ def _of_means(query: PlannedQuery, request: Request) -> float:
 
 BOOSTING = Learner(
     boost,
-    trees_at_once=lambda request: 1,
     score_columns=_score_columns,
     noise={
         Purpose.SWEEP: _deviation,

@@ -257,7 +257,6 @@ def _deviation(query: PlannedQuery, request: Request) -> float:
 
 CLASS_MEANS = Learner(
     release_means,
-    trees_at_once=lambda request: 1,
     rates_mixtures=True,
     noise=dict.fromkeys((Purpose.MEANS, Purpose.SQUARES, Purpose.PRODUCTS), _deviation),
 )

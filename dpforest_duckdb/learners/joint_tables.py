@@ -49,6 +49,4 @@ def joint_tables_deviation(query: PlannedQuery, request: Request) -> float:
     return max([codes.deviation_of_totals(cost, k), *codes.deviations(cost, k)])
 
 
-JOINT_TABLES = Learner(
-    release_jointly, trees_at_once=lambda request: 1, noise={Purpose.TABLES: joint_tables_deviation}
-)
+JOINT_TABLES = Learner(release_jointly, noise={Purpose.TABLES: joint_tables_deviation})

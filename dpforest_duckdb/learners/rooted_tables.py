@@ -51,7 +51,6 @@ def rooted_tables(roots: Roots) -> Learner:
 
     return Learner(
         grow,
-        trees_at_once=lambda request: 1,
         rates_mixtures=True,
         noise={Purpose.TABLES: joint_tables_deviation},
     )

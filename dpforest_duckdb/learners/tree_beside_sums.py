@@ -70,7 +70,6 @@ def _with_log_odds(tree: Tree, request: Request, noise: float) -> Tree:
 
 TREE_BESIDE_SUMS = Learner(
     grow_both,
-    trees_at_once=lambda request: 1,
     rates_mixtures=True,
     noise={Purpose.TABLES: single_table_deviation},
 )
