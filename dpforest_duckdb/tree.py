@@ -152,3 +152,15 @@ class Tree:
             noise=None if self.noise is None else self.noise[keep],
             vote_noise=None if self.vote_noise is None else self.vote_noise[keep],
         )
+
+
+def counts_of(tree: Tree) -> Integers:
+    """The counts `[node, class]` of a tree that must have some."""
+    assert tree.counts is not None, "this is for trees with counts"
+    return tree.counts
+
+
+def noise_of(tree: Tree) -> Floats:
+    """The noise `[node]` in the counts of a tree that must have some."""
+    assert tree.noise is not None, "counts come with their noise"
+    return tree.noise

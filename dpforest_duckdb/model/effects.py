@@ -16,7 +16,7 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Floats
 from dpforest_duckdb.scoring.content import ForestContent
-from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, Tree, branch_of
+from dpforest_duckdb.tree import LEAF, MULTIWAY, SCALE, Tree, branch_of, counts_of
 
 ROUNDING = 1e-9  # an effect below it comes from rounding: votes are in units of 1e-6
 TINY_VARIANCE = 1e-12  # so that none is 0
@@ -209,8 +209,8 @@ def _moments(forest: ForestContent, tree: Tree) -> tuple[float, float, int]:
     """
     if not forest.link.log_odds or tree.vote_noise is not None or tree.noise is None:
         return 0.0, 0.0, 0
-    assert tree.counts is not None, "noise is that of counts"
-    clear = (tree.counts > BAND * tree.noise[:, None]).all(axis=1) & (tree.kind == LEAF)
+    counts = counts_of(tree)
+    clear = (counts > BAND * tree.noise[:, None]).all(axis=1) & (tree.kind == LEAF)
     if not clear.any():
         return 0.0, 0.0, 0
     precision = 1 / _variances(forest, tree)[clear].clip(TINY_VARIANCE)
@@ -223,9 +223,9 @@ def _moments(forest: ForestContent, tree: Tree) -> tuple[float, float, int]:
         found: Floats = among - means[parent]
         return found
 
-    counts, votes = centred(np.log(tree.counts[clear])), centred(tree.votes[clear] / SCALE)
-    free = (len(counts) - len(siblings)) * (counts.shape[1] - 1)
-    return float((precision * votes * counts).sum()), float((precision * counts**2).sum()), free
+    logs, votes = centred(np.log(counts[clear])), centred(tree.votes[clear] / SCALE)
+    free = (len(logs) - len(siblings)) * (logs.shape[1] - 1)
+    return float((precision * votes * logs).sum()), float((precision * logs**2).sum()), free
 
 
 def _rows(tree: Tree, reached: Floats, attribute: int) -> Floats:
@@ -236,6 +236,5 @@ def _rows(tree: Tree, reached: Floats, attribute: int) -> Floats:
     single = tree.counts is not None and tree.kind[0] == MULTIWAY and tree.nodes > 1
     if not single or tree.attribute[0] != attribute or (tree.kind[1:] != LEAF).any():
         return np.zeros(len(reached))
-    assert tree.counts is not None
-    found: Floats = reached @ np.clip(np.nan_to_num(tree.counts.sum(axis=1)), 0, None)
+    found: Floats = reached @ np.clip(counts_of(tree).sum(axis=1), 0, None)
     return found

@@ -26,7 +26,7 @@ from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.request import Grown, Request, Scores
 from dpforest_duckdb.splits.table_codes import code_of
-from dpforest_duckdb.tree import LEAF, SCALE, Tree
+from dpforest_duckdb.tree import LEAF, SCALE, Tree, counts_of, noise_of
 
 TINY_SHARE = 1e-9  # so that no logarithm is infinite, and no weight 0 / 0
 CUTS = (-1.5, 0.0, 1.5)  # between the bins of a sum
@@ -160,14 +160,12 @@ def _part(attribute: Attribute, rows: Floats, likely: Floats, prior: Floats) -> 
 
 def _counts(tree: Tree) -> Floats:
     """The noisy counts `[node, class]` as floats."""
-    assert tree.counts is not None, "evidence needs counts"
-    return tree.counts.astype(np.float64)
+    return counts_of(tree).astype(np.float64)
 
 
 def _variance(tree: Tree) -> float:
     """The variance of one noisy count at a tree's leaves, the same for all of them."""
-    assert tree.noise is not None, "counts come with their noise"
-    return max(float(np.nanmax(tree.noise[tree.leaves])) ** 2, LEAST_VARIANCE)
+    return max(float(np.nanmax(noise_of(tree)[tree.leaves])) ** 2, LEAST_VARIANCE)
 
 
 def minimum_variance_total(
@@ -279,8 +277,7 @@ def fitted_sum(found: Evidence, joint: Integers, noise: float) -> Sum:
 
 def _with_root(tree: Tree, request: Request) -> Tree:
     """The tree with counts at its root, summed from the leaves if the root has none."""
-    assert tree.noise is not None, "counts come with their noise"
-    return sum_upward(tree, request.domain.cells) if math.isnan(tree.noise[0]) else tree
+    return sum_upward(tree, request.domain.cells) if math.isnan(noise_of(tree)[0]) else tree
 
 
 def _bin_means(scaled: Sequence[Sum], found: Evidence) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.postprocess.shrinkage import add_upward
-from dpforest_duckdb.tree import LEAF, Tree
+from dpforest_duckdb.tree import LEAF, Tree, counts_of, noise_of
 
 
 def impurity(counts: Integers) -> Floats:
@@ -26,9 +26,8 @@ def prune_by_gini(tree: Tree, cells: Sequence[int]) -> Tree:
     Needs noisy `counts` at every node. Children have higher numbers than their parents, so one pass
     from the last node to the first is the same as the paper's rule repeated until nothing changes.
     """
-    assert tree.counts is not None, "pruning by counts needs counts at every node"
-    size = np.clip(tree.counts, 0, None).sum(axis=1)
-    impure = impurity(tree.counts)
+    counts = counts_of(tree)
+    size, impure = np.clip(counts, 0, None).sum(axis=1), impurity(counts)
     closed = tree.kind == LEAF
     for node in reversed(range(tree.nodes)):
         children = list(tree.children(node, cells))
@@ -47,9 +46,8 @@ def prune_by_error(tree: Tree, cells: Sequence[int]) -> Tree:
     summed over the leaves; a leaf without a count above 0 has none. Needs noisy `counts` at every
     node.
     """
-    assert tree.counts is not None, "pruning by counts needs counts at every node"
     z = 0.69
-    present = np.clip(tree.counts, 0, None).astype(np.float64)
+    present = np.clip(counts_of(tree), 0, None).astype(np.float64)
     rows = present.sum(axis=1)
     size = np.maximum(rows, 1.0)
     share = 1 - present.max(axis=1) / size
@@ -72,11 +70,9 @@ def prune_by_signal(tree: Tree, cells: Sequence[int], noise: float) -> Tree:
     Fletcher & Islam 2015b; (4.40) prints √2 × |Leafs| where this has √(2 |Leafs|). Needs noisy
     `counts` summed upward; `noise` is the standard deviation of one count, √2/ε.
     """
-    assert tree.counts is not None, "pruning by counts needs counts at every node"
-    assert tree.noise is not None, "counts come with their noise"
-    descents = tree.descents(cells)
+    counts, descents = counts_of(tree), tree.descents(cells)
     leaves = add_upward(descents, (tree.kind == LEAF).astype(np.float64))
-    gone = tree.counts.sum(axis=1) < noise * tree.counts.shape[1] * np.sqrt(leaves)
+    gone = counts.sum(axis=1) < noise * counts.shape[1] * np.sqrt(leaves)
     closed = tree.kind == LEAF
     for children, parents in reversed(descents):
         stays = np.zeros(tree.nodes, dtype=np.bool_)
@@ -86,7 +82,9 @@ def prune_by_signal(tree: Tree, cells: Sequence[int], noise: float) -> Tree:
         gone[inner] &= ~stays[inner]
     gone[0] = False
     empty = gone & closed
-    counts = np.where(empty[:, None], 0, tree.counts)
-    return replace(tree, counts=counts, noise=np.where(empty, np.nan, tree.noise)).cut(
-        closed, cells
+    known = replace(
+        tree,
+        counts=np.where(empty[:, None], 0, counts),
+        noise=np.where(empty, np.nan, noise_of(tree)),
     )
+    return known.cut(closed, cells)

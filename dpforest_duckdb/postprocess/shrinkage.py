@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpforest_duckdb.arrays import Floats, Integers
-from dpforest_duckdb.tree import LEAF, Tree
+from dpforest_duckdb.tree import LEAF, Tree, counts_of, noise_of
 
 Descents = Sequence[tuple[Integers, Integers]]  # children, parents, by depth
 Number = TypeVar("Number", np.int64, np.float64)
@@ -18,11 +18,9 @@ Number = TypeVar("Number", np.int64, np.float64)
 
 def sum_upward(tree: Tree, cells: Sequence[int]) -> Tree:
     """Set the noisy counts of inner nodes to the sums of their leaves' noisy counts."""
-    assert tree.counts is not None, "only counts can be summed"
-    assert tree.noise is not None, "counts come with their noise"
     inner, descents = tree.kind != LEAF, tree.descents(cells)
-    counts = add_upward(descents, np.where(inner[:, None], 0, tree.counts))
-    variance = add_upward(descents, np.where(inner, 0.0, tree.noise**2))
+    counts = add_upward(descents, np.where(inner[:, None], 0, counts_of(tree)))
+    variance = add_upward(descents, np.where(inner, 0.0, noise_of(tree) ** 2))
     return replace(tree, counts=counts, noise=np.sqrt(variance))
 
 
@@ -42,11 +40,10 @@ def shrink_to_parent(tree: Tree, cells: Sequence[int], noise: float) -> Floats:
     and one more, with the parent's shares are added to the node: an empty node gets its parent's
     shares, and a large one keeps its own. The root is moved towards equal shares.
     """
-    assert tree.counts is not None, "only counts can be smoothed"
-    classes, descents = tree.counts.shape[1], tree.descents(cells)
+    counts, descents = np.clip(counts_of(tree), 0, None), tree.descents(cells)
+    classes = counts.shape[1]
     leaves = add_upward(descents, (tree.kind == LEAF).astype(np.float64))
     weight = (noise * np.sqrt(leaves * classes) + 1.0)[:, None]
-    counts = np.clip(tree.counts, 0, None)
     total = counts.sum(axis=1, keepdims=True) + weight
     shares: Floats = (counts + weight / classes) / total
     for children, parents in descents:

@@ -10,7 +10,7 @@ import numpy as np
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.privacy.plan import Plan
 from dpforest_duckdb.request import Request
-from dpforest_duckdb.tree import LEAF, SCALE, Tree
+from dpforest_duckdb.tree import LEAF, SCALE, Tree, counts_of
 
 
 def confidence(tree: Tree) -> Floats:
@@ -19,19 +19,17 @@ def confidence(tree: Tree) -> Floats:
     Negative noisy counts are taken as zero. Without a positive count it is 1/C; no paper gives that
     case.
     """
-    assert tree.counts is not None, "confidence needs counts"
-    present = np.clip(tree.counts, 0, None).astype(np.float64)
+    present = np.clip(counts_of(tree), 0, None).astype(np.float64)
     total = present.sum(axis=1)
-    equal = np.full(tree.nodes, 1 / tree.counts.shape[1])
+    equal = np.full(tree.nodes, 1 / present.shape[1])
     np.divide(present.max(axis=1), total, out=equal, where=total > 0)
     return equal
 
 
 def vote_by_confidence(tree: Tree) -> Tree:
     """Each leaf votes for its most frequent class, with its confidence (Fletcher & Islam 2015)."""
-    assert tree.counts is not None, "confidence needs counts"
-    votes = np.zeros_like(tree.counts)
-    winner = tree.counts.argmax(axis=1)
+    counts = counts_of(tree)
+    votes, winner = np.zeros_like(counts), counts.argmax(axis=1)
     weight = np.maximum(1, np.rint(confidence(tree) * SCALE)).astype(np.int64)
     votes[np.arange(tree.nodes), winner] = weight
     return replace(tree, votes=_leaves_only(tree, votes))
@@ -39,27 +37,25 @@ def vote_by_confidence(tree: Tree) -> Tree:
 
 def vote_by_counts(tree: Tree) -> Tree:
     """Each leaf votes for every class with its share of the noisy counts, negatives as zero."""
-    assert tree.counts is not None, "shares need counts"
-    present = np.clip(tree.counts, 0, None).astype(np.float64)
+    present = np.clip(counts_of(tree), 0, None).astype(np.float64)
     return vote_by_shares(tree, np.where(present.sum(axis=1, keepdims=True) > 0, present, 1.0))
 
 
 def vote_by_majority(tree: Tree) -> Tree:
     """Each leaf has one vote, for its most frequent class by noisy counts."""
-    assert tree.counts is not None, "a majority needs counts"
-    winner = np.eye(tree.counts.shape[1], dtype=np.int64)[tree.counts.argmax(axis=1)]
+    counts = counts_of(tree)
+    winner = np.eye(counts.shape[1], dtype=np.int64)[counts.argmax(axis=1)]
     return replace(tree, votes=_leaves_only(tree, winner * SCALE))
 
 
 def vote_by_label(tree: Tree) -> Tree:
     """Each leaf has one vote, for its released label; there are no counts to keep."""
-    assert tree.counts is not None, "labels come as counts of one"
-    return replace(tree, votes=_leaves_only(tree, tree.counts * SCALE), counts=None, noise=None)
+    votes = _leaves_only(tree, counts_of(tree) * SCALE)
+    return replace(tree, votes=votes, counts=None, noise=None)
 
 
 def vote_by_surest(tree: Tree, cells: Sequence[int]) -> Tree:
     """Each leaf votes as the most confident node on its path (Fletcher & Islam 2015b)."""
-    assert tree.counts is not None, "confidence needs counts"
     sure, surest = confidence(tree), np.arange(tree.nodes)
     for node, parent in enumerate(tree.parents(cells)):
         if parent >= 0 and sure[surest[parent]] > sure[node]:

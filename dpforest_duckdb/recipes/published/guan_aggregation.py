@@ -22,7 +22,7 @@ from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, TrainingContext
 from dpforest_duckdb.splits.choose import draw_best
-from dpforest_duckdb.tree import LEAF, Tree
+from dpforest_duckdb.tree import LEAF, Tree, counts_of
 
 Pick = Callable[[Integers, int], int]  # the index of the least private error in a round
 
@@ -75,8 +75,7 @@ def _aggregated(rows: CodedRows, context: TrainingContext, growth: Growth, pick:
 
 
 def _by_majority(tree: Tree) -> Tree:
-    assert tree.counts is not None, "a majority needs counts"
-    return replace(tree, votes=tree.counts)
+    return replace(tree, votes=counts_of(tree))
 
 
 def _as_published(rows: CodedRows, context: TrainingContext) -> Grown:
