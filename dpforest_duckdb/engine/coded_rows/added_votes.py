@@ -66,10 +66,7 @@ class AddedVotes:
                 for tree, first in look_ups.get(0, [])
             ]
             words.append(Column(Sql(" + ".join(terms) or "0"), ident(f"packed{number}")))
-        sums = [word.name for word in words]
-        halves = list[Column]()
-        if packed.has_halves:
-            halves = [Column(half, ident(f"half{n}")) for n, half in enumerate(packed.halves(sums))]
+        halves = packed.halves(words, ident)
         layers = [[Column(leaf, name) for leaf, name in names.items()], words, halves]
-        of_classes = packed.of_classes([half.name for half in halves] or sums)
+        of_classes = packed.of_classes(halves or words)
         return AddedVotes(layers, [[Sql(f"({votes}) * {packed.unit}")] for votes in of_classes])

@@ -72,15 +72,10 @@ class MixedVotes:
                 for number, of_mixture in enumerate(weights)
             )
             mixed.append(Column(Sql(f"CASE {ident('mixture')} {cases} END"), ident(f"mixed{word}")))
-        halves = list[Column]()
-        if packed.has_halves:
-            values = packed.halves([column.name for column in mixed])
-            halves = [Column(value, ident(f"half{n}")) for n, value in enumerate(values)]
+        halves = packed.halves(mixed, ident)
         odds = [
             Column(Sql(f"CAST({votes} AS DOUBLE)"), ident(f"z{label}"))
-            for label, votes in enumerate(
-                packed.of_classes([column.name for column in halves or mixed])
-            )
+            for label, votes in enumerate(packed.of_classes(halves or mixed))
         ]
         return MixedVotes(
             roots=[Column(layout.combination(looked_up.roots), root)] if looked_up.roots else [],

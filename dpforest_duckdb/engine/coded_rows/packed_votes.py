@@ -18,8 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.engine.shared.exponentials import Ident
 from dpforest_duckdb.engine.shared.packing import WORD
-from dpforest_duckdb.sql import Sql
+from dpforest_duckdb.sql import Column, Sql
 
 
 @dataclass(frozen=True)
@@ -91,23 +92,33 @@ class PackedVotes:
             first + (second << self.bits * self.each) for first, second in zip(*halves, strict=True)
         ]
 
-    def halves(self, sums: Sequence[Sql]) -> list[Sql]:
-        """The sums of each half, from the columns with the sums of the words, if they have two."""
+    def halves(self, sums: Sequence[Column], ident: Ident) -> list[Column]:
+        """The sums of each half, from the columns with the sums of the words; none if these have no
+        second half.
+        """
+        if not self.has_halves:
+            return []
         used = self.bits * self.each
         parts = [
             part
             for total in sums
-            for part in (f"{total} & {(1 << used) - 1}", f"{total} >> {used}")
+            for part in (f"{total.name} & {(1 << used) - 1}", f"{total.name} >> {used}")
         ]
         halves = -(-self.classes // self.each)
-        return [Sql(f"CAST({part} AS BIGINT)") for part in parts[:halves]]
+        return [
+            Column(Sql(f"CAST({part} AS BIGINT)"), ident(f"half{number}"))
+            for number, part in enumerate(parts[:halves])
+        ]
 
-    def of_classes(self, halves: Sequence[Sql]) -> list[Sql]:
-        """The votes for each class, from the columns with the sums of the halves."""
+    def of_classes(self, halves: Sequence[Column]) -> list[Sql]:
+        """The votes for each class, from the columns with the sums of the halves, or of the words
+        if these have no second half.
+        """
         mask, found = (1 << self.bits) - 1, list[Sql]()
         for label in range(self.classes):
             half, place = divmod(label, self.each)
-            votes = f"({halves[half]} >> {self.bits * place})" if place else halves[half]
+            total = halves[half].name
+            votes = f"({total} >> {self.bits * place})" if place else total
             last = place == self.each - 1 or label == self.classes - 1  # no bits are above it
             found.append(Sql(votes if last else f"{votes} & {mask}"))
         return found

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpforest_duckdb.engine.coded_rows.packed_votes import WORD, PackedVotes
-from dpforest_duckdb.sql import Sql
+from dpforest_duckdb.sql import Column, Sql
 from dpforest_duckdb.tree import SCALE
 
 MIXTURES = [(20, 20), (20, 7), (0, 20), (3, 0)]
@@ -38,11 +38,11 @@ def test_differences_of_classes_are_those_of_weighted_votes(classes: int, larges
                 for word in packed.words
             ]
             assert all(0 <= total < 2 ** (WORD * (1 + packed.has_halves)) for total in sums)
-            columns = [Sql(total) for total in sums]
-            if packed.has_halves:
-                halves = packed.halves(columns)
-                columns = [Sql(eval(half[5:-11])) for half in halves]  # CAST(… AS BIGINT)
-                assert all(0 <= int(half) < 2**WORD for half in columns)
+            columns = [Column(Sql(total), Sql(total)) for total in sums]  # a name is its value
+            if halves := packed.halves(columns, Sql):
+                values = [Sql(eval(half.value[5:-11])) for half in halves]  # CAST(… AS BIGINT)
+                assert all(0 <= int(half) < 2**WORD for half in values)
+                columns = [Column(half, half) for half in values]
             found = np.array([eval(sql) for sql in packed.of_classes(columns)])
             expected = sum(w * votes for w, votes in zip(weights, wanted, strict=True))
             apart = expected - expected[0]
