@@ -105,6 +105,10 @@ class Statements:
         )
         return found
 
+    def parse_tree(self, sql: str) -> str:
+        """Statements as DuckDB's parser has them, in JSON."""
+        return str(self.run("SELECT system.main.json_serialize_sql(?)", [sql])[0][0])
+
     def settle(self, sql: str) -> None:
         """Run a statement that undoes something, until Ctrl-C no longer interrupts it."""
         try:
@@ -183,6 +187,12 @@ def _run_tasks(tasks: SimpleQueue[Callable[[], bool]]) -> None:
     """
     while tasks.get()():
         pass
+
+
+def current_settings(*names: str) -> str:
+    """The query for settings of DuckDB, by their names."""
+    values = ", ".join(f"system.main.current_setting('{name}')" for name in names)
+    return f"SELECT {values}"
 
 
 def second_connection(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:

@@ -11,6 +11,7 @@ import duckdb
 
 from dpforest_duckdb.domain.types import ColumnType
 from dpforest_duckdb.engine.base import CodedTable, StoredRow
+from dpforest_duckdb.engine.connection.statements import current_settings
 from dpforest_duckdb.engine.shared.packing import MAX_COUNTED, blocks
 
 _UNITS = {unit: 2 ** (10 * n) for n, unit in enumerate(("bytes", *(f"{p}iB" for p in "KMGTPE")))}
@@ -92,12 +93,8 @@ def room(connection: duckdb.DuckDBPyConnection) -> float:
     They are fewer if memory is too small to sort as much: a sort merges all parts that were sorted
     in memory at once, and each thread needs some memory for each of them.
     """
-    limit, threads, folder, most = connection.execute(
-        "SELECT system.main.current_setting('memory_limit'), "
-        "system.main.current_setting('threads'), "
-        "system.main.current_setting('temp_directory'), "
-        "system.main.current_setting('max_temp_directory_size')"
-    ).fetchall()[0]
+    settings = ("memory_limit", "threads", "temp_directory", "max_temp_directory_size")
+    limit, threads, folder, most = connection.execute(current_settings(*settings)).fetchall()[0]
     memory = max(_bytes(limit) - _BASE, 0)
     if not folder:
         return memory
@@ -116,9 +113,8 @@ def at_once(connection: duckdb.DuckDBPyConnection, size: int) -> int:
 
     Each thread needs so many bytes for each of them, which are never written to disk.
     """
-    memory, threads = connection.execute(
-        "SELECT system.main.current_setting('memory_limit'), system.main.current_setting('threads')"
-    ).fetchall()[0]
+    settings = current_settings("memory_limit", "threads")
+    memory, threads = connection.execute(settings).fetchall()[0]
     return int(_bytes(memory) / 2 / (threads * size))
 
 

@@ -14,7 +14,7 @@ import duckdb
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Trace
 from dpforest_duckdb.engine.connection.connect import MEMORY, open_database
-from dpforest_duckdb.engine.connection.statements import Statements
+from dpforest_duckdb.engine.connection.statements import Statements, current_settings
 from dpforest_duckdb.engine.sources.engine import ReadableRows
 from dpforest_duckdb.engine.tables.snapshot import new_cursor
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
@@ -42,11 +42,8 @@ class NewDatabase:
     @contextlib.contextmanager
     def opened(self, files: Sequence[Path] = ()) -> Iterator[MemoryDatabase]:
         """An empty database that can reach these files and no others; gone at the end."""
-        threads, memory, folder = Statements(self.user).run(
-            "SELECT system.main.current_setting('threads'), "
-            "system.main.current_setting('memory_limit'), "
-            "system.main.current_setting('temp_directory')"
-        )[0]
+        settings = current_settings("threads", "memory_limit", "temp_directory")
+        threads, memory, folder = Statements(self.user).run(settings)[0]
         with open_database(
             MEMORY,
             threads=threads,

@@ -92,7 +92,7 @@ def _nodes(engine: DuckDBEngine, text: str) -> list[_Node]:
         starts = [found.end() for found in re.finditer(r"\sAS\s", text)]
     for start in starts:
         nodes: list[_Node] = []
-        parsed = engine.run("SELECT system.main.json_serialize_sql(?)", [text[start:]])[0][0]
+        parsed = engine.parse_tree(text[start:])
         try:
             whole = json.loads(parsed, object_hook=partial(_kept, nodes))
         except RecursionError:

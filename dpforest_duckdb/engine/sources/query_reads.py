@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 
 from dpforest_duckdb.domain.table import TableInfo
+from dpforest_duckdb.engine.connection.statements import current_settings
 from dpforest_duckdb.engine.sources.parquet_folders import refuse_any_folders
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
@@ -90,10 +91,14 @@ def _place(scan: dict[str, Any]) -> tuple[str, ...]:
 
 def _reads_files_alone(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> bool:
     """Whether a query reads Parquet files and no table, as far as DuckDB's whole plan says."""
-    (locked,) = engine.run("SELECT system.main.current_setting('lock_configuration')")[0]
-    if locked or _has_variables(engine):
+    if _is_locked(engine) or _has_variables(engine):
         return False
     return _functions(engine, relation.sql_query(), locked=False) <= _NO_TABLES
+
+
+def _is_locked(engine: DuckDBEngine) -> bool:
+    """Whether the settings of the connection are locked."""
+    return bool(engine.run(current_settings("lock_configuration"))[0][0])
 
 
 def _has_variables(engine: DuckDBEngine) -> bool:
@@ -150,7 +155,7 @@ def refuse_unreadable(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -
             "The query has parameters, so DuckDB does not say what it reads: write their values "
             "into the query."
         )
-    (locked,) = engine.run("SELECT system.main.current_setting('lock_configuration')")[0]
+    locked = _is_locked(engine)
     read = _functions(engine, sql, locked=locked)
     if read & _UNSEEN:
         raise DpforestError(
@@ -185,7 +190,7 @@ def _functions(engine: DuckDBEngine, sql: str, *, locked: bool) -> set[str]:
 
     Raises `DpforestError` for a query that is too deeply nested.
     """
-    (shown,) = engine.run("SELECT system.main.current_setting('explain_output')")[0]
+    (shown,) = engine.run(current_settings("explain_output"))[0]
     try:
         if not locked:
             engine.run("SET explain_output = 'all'")
@@ -204,7 +209,7 @@ def _functions(engine: DuckDBEngine, sql: str, *, locked: bool) -> set[str]:
 
 def _has_parameters(engine: DuckDBEngine, sql: str) -> bool:
     """Whether a query may have parameters, whose values its text does not have."""
-    return '"PARAMETER"' in str(engine.run("SELECT system.main.json_serialize_sql(?)", [sql]))
+    return '"PARAMETER"' in engine.parse_tree(sql)
 
 
 def _leaves(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -224,9 +229,8 @@ def _is_plain(scan: dict[str, Any]) -> bool:
 
 def _parsed(engine: DuckDBEngine, sql: str) -> Any:
     """What a query asks for, without the places of words in its text; None for several."""
-    text = engine.run("SELECT system.main.json_serialize_sql(?)", [sql])[0][0]
     try:
-        statements = json.loads(text, object_hook=_unplaced)["statements"]
+        statements = json.loads(engine.parse_tree(sql), object_hook=_unplaced)["statements"]
     except (KeyError, ValueError, RecursionError):
         return None
     return statements[0]["node"] if len(statements) == 1 else None

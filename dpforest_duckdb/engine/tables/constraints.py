@@ -31,11 +31,9 @@ def declared_by_checks(statements: Statements, table: TableInfo) -> dict[str, di
     )
     found: dict[str, dict[str, Any]] = {}
     for (expression,) in rows:
-        parsed = statements.run(
-            "SELECT system.main.json_serialize_sql(?)", [f"SELECT {expression}"]
-        )
+        parsed = statements.parse_tree(f"SELECT {expression}")
         try:
-            tree = json.loads(parsed[0][0])["statements"][0]["node"]["select_list"][0]
+            tree = json.loads(parsed)["statements"][0]["node"]["select_list"][0]
             facts = list(_facts(tree))
         except (KeyError, IndexError, ValueError, TypeError, RecursionError):
             continue

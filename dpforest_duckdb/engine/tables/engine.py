@@ -16,7 +16,11 @@ from dpforest_duckdb.domain.table import TableInfo, quoted_name
 from dpforest_duckdb.domain.types import column_type, column_types
 from dpforest_duckdb.engine.base import DeclaredColumn, Engine, StoredRow, Trace
 from dpforest_duckdb.engine.connection.connect import CATALOG
-from dpforest_duckdb.engine.connection.statements import Statements, second_connection
+from dpforest_duckdb.engine.connection.statements import (
+    Statements,
+    current_settings,
+    second_connection,
+)
 from dpforest_duckdb.engine.connection.temp_space import bytes_of_a_row, room
 from dpforest_duckdb.engine.tables.constraints import declared_by_checks
 from dpforest_duckdb.engine.tables.models import DuckDBModels
@@ -313,8 +317,7 @@ class DuckDBEngine(Statements):
         """Whether a database is encrypted, but its temporary files are not: DuckDB's default."""
         if not self._database(table.catalog).encrypted:
             return False
-        found = self.run("SELECT system.main.current_setting('temp_file_encryption')")
-        return not found[0][0]
+        return not self.run(current_settings("temp_file_encryption"))[0][0]
 
     def scored(self, name: str) -> Scored:
         """A table or view to score, with its columns. Raises `DpforestError` if there is none.
