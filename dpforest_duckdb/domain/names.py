@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
@@ -63,6 +64,11 @@ def free_name(wanted: str, taken: Mapping[str, str]) -> str:
     while fold(wanted) in taken:
         wanted += "_"
     return wanted
+
+
+def random_name() -> str:
+    """A name that no table or view has; tables may also have it as a prefix."""
+    return f"dpforest_{secrets.token_hex(6)}"
 
 
 def listed(names: Sequence[str], most: int = 20) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import secrets
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
+from dpforest_duckdb.domain.names import random_name
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import Coding, Splits
 from dpforest_duckdb.engine.coded_rows.encoding import Encoding
@@ -87,7 +87,7 @@ class StoredRows:
         coding: Coding,
     ) -> StoredRows:
         """The rows of `table`, in a new table of codes."""
-        name = _new_name()
+        name = random_name()
         origin = Origin(
             table=_table(statements, name, 0),
             name=name,
@@ -120,7 +120,7 @@ class StoredRows:
         one = copies == 1  # else the node_classes are computed again
         origin = replace(
             self._origin,
-            name=self._origin.name if owned else _new_name(),
+            name=self._origin.name if owned else random_name(),
             type=self.node_class_type if one else unsigned(copies * self.classes),
             roots=self._origin.roots if one else 1,
             owned=owned,
@@ -131,7 +131,7 @@ class StoredRows:
         """The same rows as they are now, at the roots of `copies` trees whatever their nodes."""
         origin = Origin(
             table=self.codes,
-            name=_new_name(),
+            name=random_name(),
             type=self.node_class_type if copies == 1 else unsigned(copies * self.classes),
             owned=False,
             restarted=True,
@@ -333,11 +333,6 @@ class StoredRows:
     def _drop(self, version: int) -> None:
         if version or self._origin.owned:
             self.run(f"DROP TABLE IF EXISTS {self._named(version)}")
-
-
-def _new_name() -> str:
-    """A prefix for names of tables that no other rows use."""
-    return f"dpforest_{secrets.token_hex(6)}"
 
 
 def _table(statements: Statements, name: str, version: int) -> Sql:

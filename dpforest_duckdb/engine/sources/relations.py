@@ -9,13 +9,12 @@ a table in between.
 from __future__ import annotations
 
 import contextlib
-import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import duckdb
 
-from dpforest_duckdb.domain.names import fold
+from dpforest_duckdb.domain.names import fold, random_name
 from dpforest_duckdb.domain.table import TableInfo, columns_changed
 from dpforest_duckdb.engine.columns.casts import selected
 from dpforest_duckdb.engine.columns.read_types import TypesFrom
@@ -61,9 +60,7 @@ class Relation:
                 "The relation belongs to another connection: make it with the one you pass."
             ) from None
         refuse_unreadable(engine, relation)
-        return Relation(
-            name, relation, columns_of(relation), engine, f"dpforest_{secrets.token_hex(6)}"
-        )
+        return Relation(name, relation, columns_of(relation), engine, random_name())
 
     def _refuse_changed(self) -> None:
         """Raise `DpforestError` if the query reads another view than when it was found."""
@@ -79,7 +76,7 @@ class Relation:
         The connection is in one transaction from here until the rows are read.
         """
         engine, ident = self.engine, DuckDB().ident
-        alias = f"dpforest_{secrets.token_hex(6)}"  # a table or view of this name would be read
+        alias = random_name()  # a table or view of this name would be read
         reading = contextlib.ExitStack()  # what ends the transaction
 
         def fill() -> None:

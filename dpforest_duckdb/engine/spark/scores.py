@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
-
-from dpforest_duckdb.domain.names import split_name
+from dpforest_duckdb.domain.names import random_name, split_name
 from dpforest_duckdb.engine.spark.engine import types
 from dpforest_duckdb.engine.spark.steps import (
     OF_WORDS,
@@ -36,7 +34,7 @@ def predicted(session: Session, forest: ForestContent, rows: object, prefix: str
         frame = rows
     else:
         raise UsageError("The rows to predict must be a table's name or a DataFrame of Spark.")
-    name = f"dpforest_{secrets.token_hex(6)}"
+    name = random_name()
     steps.call(lambda: frame.createOrReplaceTempView(name))
     try:
         source = Scored(steps.dialect.ident(name), types(frame))

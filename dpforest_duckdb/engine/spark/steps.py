@@ -15,6 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any, Protocol, TypeGuard, TypeVar
 
+from dpforest_duckdb.domain.names import random_name
 from dpforest_duckdb.engine.base import Trace
 from dpforest_duckdb.errors import DebitStaysError, DpforestError
 from dpforest_duckdb.scoring.codes import SparkCodes
@@ -274,7 +275,7 @@ class PrivateViews:
 
     def view(self, frame: Frame, over: Sql | None = None) -> Sql:
         """A new view of a DataFrame; it replaces `over`, a view that the DataFrame reads."""
-        name = f"dpforest_{secrets.token_hex(6)}"
+        name = random_name()
         self._steps.call(lambda: frame.createOrReplaceTempView(name))
         checkpoints = self._views.pop(over) if over is not None else []
         ident = self._steps.dialect.ident(name)
