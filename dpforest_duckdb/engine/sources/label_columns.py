@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpforest_duckdb.engine.sources.pandas_texts import (
+    by_code,
     has_zone,
     is_time_of_day,
     texts_of,
@@ -75,10 +76,7 @@ def _of_categories(y: Any) -> Any:
     values = readable_labels(held.categories)
     if values is held.categories:
         return y
-    codes = np.asarray(held.codes)
-    labels = np.full(len(codes), None, dtype=object)
-    labels[codes >= 0] = np.asarray(values, dtype=object)[codes[codes >= 0]]
-    return labels
+    return by_code(np.asarray(values, dtype=object), np.asarray(held.codes))
 
 
 def _texts_in_arrow(column: Any, y: Any) -> Any:

@@ -80,11 +80,17 @@ def texts_of(column: Any) -> Any:
 
 def _of_categories(column: Any) -> Any:
     """The texts of a column's categories, in their places."""
-    codes = column.cat.codes.to_numpy()
-    texts = np.full(len(column), None, dtype=object)
+    texts = texts_of(type(column)(column.cat.categories)).to_numpy()
+    placed = by_code(texts, column.cat.codes.to_numpy())
+    return type(column)(placed, index=column.index, dtype=object)
+
+
+def by_code(values: Any, codes: Any) -> Any:
+    """The value of each code of pandas, as an object; None for a missing one, which is -1."""
+    found = np.full(len(codes), None, dtype=object)
     known = codes >= 0
-    texts[known] = texts_of(type(column)(column.cat.categories)).to_numpy()[codes[known]]
-    return type(column)(texts, index=column.index, dtype=object)
+    found[known] = values[codes[known]]
+    return found
 
 
 def _of_intervals(column: Any) -> Any:

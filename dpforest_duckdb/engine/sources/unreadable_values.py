@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpforest_duckdb.arrays import Mask
+from dpforest_duckdb.engine.sources.pandas_texts import by_code
 
 _AT_ONCE = 2**16  # values of which one text is made, to see that Python can
 _SURROGATES, _LAST = (0xD800, 0xDFFF), 0x10FFFF  # numbers of characters
@@ -46,9 +47,7 @@ def _of_pandas(column: Any, kind: Any) -> Any:
         held = np.asarray(column.cat.categories) if _has_objects(column.cat.categories) else None
         if held is None or readable(held) is held:
             return None
-        codes = column.cat.codes.to_numpy()
-        found = np.full(len(column), None, dtype=object)
-        found[codes >= 0] = readable(held)[codes[codes >= 0]]
+        found = by_code(readable(held), column.cat.codes.to_numpy())
     elif _has_objects(column):
         held = column.to_numpy(dtype=object)
         found = readable(held)
