@@ -8,8 +8,8 @@ import typer
 
 from dpforest_duckdb.cli import opening, options
 from dpforest_duckdb.cli.output import emit, inform, tell
-from dpforest_duckdb.domain.names import fold, hint, listed, spellings
-from dpforest_duckdb.errors import DpforestError, number_of, one_line
+from dpforest_duckdb.domain.names import listed
+from dpforest_duckdb.errors import number_of, one_line
 
 if TYPE_CHECKING:
     from dpforest_duckdb.domain.types import ColumnType
@@ -39,8 +39,7 @@ def domain(
       dpforest domain --db data.duckdb --table visits --target ill > visits.toml
     """
     from dpforest_duckdb.domain.file import domain_toml
-    from dpforest_duckdb.domain.table import refuse_folders
-    from dpforest_duckdb.engine.declarations import declared_columns
+    from dpforest_duckdb.engine.declarations import declared_columns, target_column
     from dpforest_duckdb.training.check_domain import refuse_row_as_names
     from dpforest_duckdb.training.opening import find_rows
 
@@ -52,12 +51,7 @@ def domain(
             _check(source, check, target, as_json)
             return
         refuse_row_as_names(source, ())
-        found = spellings(info.columns)
-        if target is not None and fold(target) not in found:
-            refuse_folders(info, [target])
-            near = hint(target, info.columns)
-            raise DpforestError(f'There is no column "{target}"{near}: check --target.')
-        named = found[fold(target)] if target else None
+        named = None if target is None else target_column(info, target)
         types = info.columns if source.typed else {}
         columns = [
             _marked(column, types.get(column["name"]), column["name"] == named)

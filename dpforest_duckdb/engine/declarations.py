@@ -20,7 +20,7 @@ from dpforest_duckdb.domain.file import (
     domain_from_mapping,
     refuse_misspelt,
 )
-from dpforest_duckdb.domain.names import fold, hint, meant
+from dpforest_duckdb.domain.names import fold, hint, meant, spellings
 from dpforest_duckdb.domain.table import TableInfo, refuse_folders
 from dpforest_duckdb.domain.types import NUMERIC
 from dpforest_duckdb.engine.base import Catalogue, DeclaredColumn
@@ -36,10 +36,7 @@ def declared_domain(engine: Catalogue, info: TableInfo, target: str | None) -> D
     """
     if not target:
         raise DpforestError("Name the column to predict with --target, or a file with --domain.")
-    if fold(target) not in {fold(name) for name in info.columns}:
-        refuse_folders(info, [target])
-        near = hint(target, info.columns)
-        raise DpforestError(f'There is no column "{target}"{near}: check --target.')
+    name = target_column(info, target)
     columns = [c for c in declared_columns(engine, info) if "kind" in c]
     if not columns:
         raise DpforestError(
@@ -48,14 +45,23 @@ def declared_domain(engine: Catalogue, info: TableInfo, target: str | None) -> D
             "dpforest train --numeric age=17:90 --categories ward=a,b --classes no,yes."
         )
     if fold(target) not in {fold(c["name"]) for c in columns}:
-        (kind,) = (kind for name, kind in info.columns.items() if fold(name) == fold(target))
         ranges = " To predict a number, store ranges of it as classes."
         raise DpforestError(
             f'The classes of "{target}" are not declared: make it an ENUM, add CHECK ("{target}" '
             "IN (…)), or write a domain file (see dpforest domain)."
-            f"{ranges if kind.family in NUMERIC else ''}"
+            f"{ranges if info.columns[name].family in NUMERIC else ''}"
         )
     return domain_from_mapping({"target": target, "column": columns})
+
+
+def target_column(info: TableInfo, target: str) -> str:
+    """The name of the target as the table has it. Raises `DpforestError` if there is none."""
+    found = spellings(info.columns)
+    if fold(target) not in found:
+        refuse_folders(info, [target])
+        near = hint(target, info.columns)
+        raise DpforestError(f'There is no column "{target}"{near}: check --target.')
+    return found[fold(target)]
 
 
 def declared_columns(engine: Catalogue, info: TableInfo) -> list[dict[str, Any]]:
