@@ -53,9 +53,7 @@ def number_of(text: str) -> float | None:
     """The number that a text is, also a truth value; None if it is none."""
     if text.casefold() in ("true", "false"):
         return float(text.casefold() == "true")
-    return (
-        float(text) if text.isascii() and is_number(text) and math.isfinite(float(text)) else None
-    )
+    return _finite_number(text)
 
 
 def moment_of(text: str) -> dt.datetime | None:
@@ -70,9 +68,9 @@ def moment_of(text: str) -> dt.datetime | None:
 
 def is_plain_number(text: str) -> bool:
     """Whether a text is the shortest of a number that DOUBLE holds exactly."""
-    if not text.isascii() or not is_number(text) or not math.isfinite(float(text)):
+    number = _finite_number(text)
+    if number is None:
         return False
-    number = float(text)
     return text == (str(int(number)) if number == int(number) else repr(number))
 
 
@@ -84,6 +82,15 @@ def is_whole(text: str) -> bool:
 def is_number(text: str) -> bool:
     """Whether a text is a number."""
     try:
-        return bool(float(text) or True)
+        float(text)
     except ValueError:
         return False
+    return True
+
+
+def _finite_number(text: str) -> float | None:
+    """The number that a text is; None if it is none, an infinity or NaN."""
+    if not text.isascii() or not is_number(text):
+        return None
+    number = float(text)
+    return number if math.isfinite(number) else None
