@@ -117,12 +117,7 @@ class Chain:
 
     def cap(self, budget_id: str) -> Cap | None:
         """The present cap of a budget, or None."""
-        caps = (
-            entry
-            for entry in reversed(self.entries)
-            if isinstance(entry, Cap) and entry.holder.budget_id == budget_id
-        )
-        return next(caps, None)
+        return self.budget(budget_id).cap
 
     def released(self, forest: str, runs: Collection[int] | None = None) -> bool:
         """Whether a private run, one of `runs` if they are given, released the forest with this
