@@ -159,7 +159,7 @@ class Run:
         with self.engine.snapshot(self.table) as rows:
             return self.execute_on(rows, observe)
 
-    def execute_on(self, rows: Snapshot, observe: Observer = unobserved) -> Forest:
+    def execute_on(self, rows: Snapshot, observe: Observer) -> Forest:
         """`execute` on a snapshot of the table, which several runs may share."""
         observe(Event(Phase.DEBIT))
         with debited(self.account, self.charge, rows.table_seen) as run:
