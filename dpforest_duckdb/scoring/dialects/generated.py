@@ -60,9 +60,14 @@ class Snowflake(Dialect):
         return Sql(f"{column} = CAST('NaN' AS DOUBLE)")
 
 
-class Redshift(Dialect):
+class _SpacesIgnored(Dialect):
     """Spaces at the end do not count in comparisons, so both sides get a full stop there."""
 
+    def category(self, value: str, family: Family) -> Sql:
+        return super().category(f"{value}." if family == "text" else value, family)
+
+
+class Redshift(_SpacesIgnored):
     name = "redshift"
     title = "Redshift"
     longest_name = 127
@@ -80,9 +85,6 @@ class Redshift(Dialect):
     def bytewise(self, column: Sql) -> Sql:
         return Sql(f"COLLATE(CAST({column} AS VARCHAR(65535)) || '.', 'case_sensitive')")
 
-    def category(self, value: str, family: Family) -> Sql:
-        return super().category(f"{value}." if family == "text" else value, family)
-
     def is_nan(self, column: Sql) -> Sql:
         return Sql(f"{column} = CAST('NaN' AS DOUBLE PRECISION)")
 
@@ -97,9 +99,7 @@ class Trino(Dialect):
         return Sql(f"is_nan({column})")
 
 
-class TSQL(Dialect):
-    """Spaces at the end do not count in comparisons, so both sides get a full stop there."""
-
+class TSQL(_SpacesIgnored):
     name = "tsql"
     title = "SQL Server"
     quotes = ("[", "]")
@@ -137,9 +137,6 @@ class TSQL(Dialect):
 
     def bytewise(self, column: Sql) -> Sql:
         return Sql(f"(CAST({column} AS NVARCHAR(MAX)) + N'.') COLLATE Latin1_General_100_BIN2")
-
-    def category(self, value: str, family: Family) -> Sql:
-        return super().category(f"{value}." if family == "text" else value, family)
 
     def is_nan(self, column: Sql) -> None:
         return None
