@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
+from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.domain.names import listed
 from dpforest_duckdb.errors import one_line
 from dpforest_duckdb.scoring.content import ForestContent
@@ -72,21 +73,12 @@ def _rows(trees: tuple[Tree, ...], classes: int) -> tuple[float, float]:
 
 
 def _unlisted(forest: ForestContent, rows: float, spread: float) -> Iterator[str]:
-    """The attributes whose listed categories or bins have fewer than one in `FEW` of the rows.
-
-    They are those that a tree divides all rows by.
-    """
+    """The attributes whose listed categories or bins have fewer than one in `FEW` of the rows."""
     classes = len(forest.domain.classes)
-    for tree in forest.trees:
-        if tree.kind[0] != MULTIWAY or tree.counts is None or tree.noise is None:
-            continue
-        attribute = forest.domain.attributes[tree.attribute[0]]
-        cells = slice(int(tree.first[0]), int(tree.first[0]) + attribute.proper)
-        noise = math.sqrt(float((tree.noise[cells] ** 2).sum()) * classes)
-        if math.isnan(noise):
-            continue
-        held = float(tree.counts[cells].sum())
-        if held + 2 * noise < (rows - 2 * spread) / FEW:
+    for attribute, counts, noise in _first_splits(forest):
+        deviation = math.sqrt(float((noise**2).sum()) * classes)
+        most = float(counts.sum()) + 2 * deviation
+        if most < (rows - 2 * spread) / FEW:  # never if the noise is unknown
             yield attribute.column
 
 
@@ -95,16 +87,13 @@ def _crowded(forest: ForestContent, rows: float, spread: float) -> Iterator[str]
     the last. This happens if nearly all values are below the bounds, or above them.
     """
     classes = len(forest.domain.classes)
-    for tree in forest.trees:
-        if tree.kind[0] != MULTIWAY or tree.counts is None or tree.noise is None:
-            continue
-        attribute, first = forest.domain.attributes[tree.attribute[0]], int(tree.first[0])
+    nearly_all = (1 - 1 / FEW) * (rows + 2 * spread)
+    for attribute, counts, noise in _first_splits(forest):
         if attribute.kind != "numeric" or attribute.proper < LEAST_BINS:
             continue
-        for cell in (first, first + attribute.proper - 1):
-            noise = float(tree.noise[cell]) * math.sqrt(classes)
-            least = (1 - 1 / FEW) * (rows + 2 * spread)
-            if tree.counts[cell].sum() - 2 * noise > least:  # never if the noise is unknown
+        for cell in (0, -1):
+            least = counts[cell].sum() - 2 * float(noise[cell]) * math.sqrt(classes)
+            if least > nearly_all:  # never if the noise is unknown
                 yield attribute.column
 
 
@@ -114,21 +103,29 @@ def _unseen(forest: ForestContent) -> Iterator[tuple[str, list[str]]]:
     Each has a count within two standard deviations of 0, where equal parts of the rows would be
     CLEAR_DEVIATIONS of them. Counts are means over the trees, weighted by their inverse variances.
     """
-    classes, attributes = forest.domain.classes, forest.domain.attributes
-    means = {forest.domain.target: (classes, _Mean())}
+    classes, of_classes = forest.domain.classes, _Mean()
     for tree in forest.trees:
-        if tree.counts is None or tree.noise is None:
-            continue
-        means[forest.domain.target][1].add(tree.counts[0], tree.noise[:1])
-        attribute = attributes[tree.attribute[0]]
-        if tree.kind[0] == MULTIWAY and attribute.kind == "categorical":
-            cells = slice(int(tree.first[0]), int(tree.first[0]) + attribute.proper)
-            rows = tree.counts[cells].sum(axis=1)
-            noise = tree.noise[cells] * math.sqrt(len(classes))
-            means.setdefault(attribute.column, (attribute.values, _Mean()))[1].add(rows, noise)
+        if tree.counts is not None and tree.noise is not None:
+            of_classes.add(tree.counts[0], tree.noise[:1])
+    means = {forest.domain.target: (classes, of_classes)}
+    for attribute, counts, noise in _first_splits(forest):
+        if attribute.kind == "categorical":
+            _, mean = means.setdefault(attribute.column, (attribute.values, _Mean()))
+            mean.add(counts.sum(axis=1), noise * math.sqrt(len(classes)))
     for column, (values, mean) in means.items():
         if hidden := [values[place] for place in mean.hidden()]:
             yield column, hidden
+
+
+def _first_splits(forest: ForestContent) -> Iterator[tuple[Attribute, Integers, Floats]]:
+    """The attributes that trees divide all rows by, with the counts of each category or bin and
+    the standard deviations of their noise.
+    """
+    for tree in forest.trees:
+        if tree.kind[0] == MULTIWAY and tree.counts is not None and tree.noise is not None:
+            attribute, first = forest.domain.attributes[tree.attribute[0]], int(tree.first[0])
+            cells = slice(first, first + attribute.proper)
+            yield attribute, tree.counts[cells], tree.noise[cells]
 
 
 @dataclass
