@@ -10,12 +10,11 @@ from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.dbt import CONFIG, dbt_schema, dbt_source
 from dpforest_duckdb.scoring.dialects import Dialect, Form
-from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
+from dpforest_duckdb.scoring.dialects.duckdb import DUCKDB
 from dpforest_duckdb.scoring.inputs import refuse_missing
 from dpforest_duckdb.scoring.score_sql import Around, Scored, added_names, score_sql
 from dpforest_duckdb.sql import Sql
 
-_DUCKDB = DuckDB()
 _NOTHING = Sql("")
 
 
@@ -29,7 +28,7 @@ def publish_sql(
     scored: Scored | None = None,
     replace: bool = False,
     fast: bool = False,
-    dialect: Dialect = _DUCKDB,
+    dialect: Dialect = DUCKDB,
     columns: Sequence[str] = (),
     key: Sequence[str] = (),
     force: bool = False,

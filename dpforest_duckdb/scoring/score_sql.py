@@ -25,7 +25,7 @@ from dpforest_duckdb.errors import DpforestError, number_of
 from dpforest_duckdb.scoring.case_layers import case_layers
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.dialects import Dialect
-from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
+from dpforest_duckdb.scoring.dialects.duckdb import DUCKDB
 from dpforest_duckdb.scoring.inputs import Inputs
 from dpforest_duckdb.scoring.layers import FreeNames, Helper, Kept, Layer, combined
 from dpforest_duckdb.scoring.outcome import outcome, reach
@@ -33,7 +33,6 @@ from dpforest_duckdb.scoring.quickscorer import bit_sets_pay, fast_layers
 from dpforest_duckdb.sql import Column, Sql, render
 from dpforest_duckdb.tree import Voting
 
-_DUCKDB = DuckDB()
 _NOTHING = Sql("")
 
 
@@ -60,7 +59,7 @@ def score_sql(
     *,
     prefix: str = "",
     fast: bool = False,
-    dialect: Dialect = _DUCKDB,
+    dialect: Dialect = DUCKDB,
     keep: Sequence[str] | None = None,
     around: Around | None = None,
 ) -> str:

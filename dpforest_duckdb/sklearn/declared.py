@@ -23,7 +23,7 @@ from dpforest_duckdb.domain.types import column_type
 from dpforest_duckdb.engine.columns.written_values import plain_text
 from dpforest_duckdb.engine.sources.frames import Frame
 from dpforest_duckdb.privacy.unit import PrivacyUnit
-from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
+from dpforest_duckdb.scoring.dialects.duckdb import DUCKDB
 from dpforest_duckdb.sklearn.inputs import Columns
 from dpforest_duckdb.sql import Sql, render
 
@@ -160,7 +160,7 @@ class _Read:
 
     @classmethod
     def of(cls, column: str, family: str) -> _Read:
-        name = DuckDB().ident(column)
+        name = DUCKDB.ident(column)
         if family in ("date", "timestamp"):
             return cls(name, name, name)
         plain = family in ("integer", "float", "boolean")

@@ -22,7 +22,7 @@ from dpforest_duckdb.engine.columns.written_values import (
     shortest_number,
     written_number,
 )
-from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
+from dpforest_duckdb.scoring.dialects.duckdb import DUCKDB
 from dpforest_duckdb.sql import Sql
 
 _TEXTS = ("text", "other")  # families of types whose values are read by their text
@@ -52,7 +52,7 @@ def cast(
     categories: tuple[str, ...] | None = None,
 ) -> Sql:
     """A column in another type and under another name; for `categories` see `TableInfo`."""
-    ident = DuckDB().ident
+    ident = DUCKDB.ident
     column = ident(name) if stored == kind else _convertible(ident(name), stored)
     if categories is None:
         read = _cast(column, stored, kind)
@@ -155,12 +155,12 @@ def plain_text_sql(text: str) -> str:
     One complex number makes complex numbers of all numbers in an array, and one text of bytes makes
     bytes: '(1+0j)' or "b'1'" of 1. None of the functions fails for any text.
     """
-    schema, dialect = "system.main", DuckDB()
-    missing = ", ".join(map(dialect.text, MISSING))
+    schema = "system.main"
+    missing = ", ".join(map(DUCKDB.text, MISSING))
     unwrapped = " ".join(
-        f"WHEN {schema}.starts_with(t, {dialect.text(start)}) "
-        f"AND {schema}.regexp_full_match(t, {dialect.text(pattern)}, 's') "
-        f"THEN {schema}.regexp_extract(t, {dialect.text(pattern)}, 1, 's')"
+        f"WHEN {schema}.starts_with(t, {DUCKDB.text(start)}) "
+        f"AND {schema}.regexp_full_match(t, {DUCKDB.text(pattern)}, 's') "
+        f"THEN {schema}.regexp_extract(t, {DUCKDB.text(pattern)}, 1, 's')"
         for start, pattern in WRAPPED
     )
     return _bound(
@@ -184,8 +184,7 @@ def _category(
     numbers, the category that is written as numbers are comes first, then the shortest. Any other
     value is one and the same, because its text may depend on the others.
     """
-    dialect = DuckDB()
-    text = dialect.ident(f"{name} as text")
+    text = DUCKDB.ident(f"{name} as text")
     ordered = sorted(categories, key=lambda each: (written_number(each) is None, len(each)))
     alike = [each for each in categories if plain_text(each) == each]
     number = _shortened(_number(text)) if stored.family in _TEXTS else shortest(column, stored)
@@ -196,10 +195,10 @@ def _category(
             if key := key_of(category):
                 keyed.setdefault(key, category)
         if keyed:
-            keys, values = ", ".join(keyed), ", ".join(map(dialect.text, keyed.values()))
+            keys, values = ", ".join(keyed), ", ".join(map(DUCKDB.text, keyed.values()))
             found.append(f"[{values}][system.main.list_position([{keys}], {of})]")
     other = _other(kind, categories)
-    same = f"WHEN {text} IN ({', '.join(map(dialect.text, alike))}) THEN {text} " if alike else ""
+    same = f"WHEN {text} IN ({', '.join(map(DUCKDB.text, alike))}) THEN {text} " if alike else ""
     chosen = f"COALESCE({', '.join([*found, other])})" if found else other
     case = f"CASE {same}WHEN {text} IS NOT NULL THEN {chosen} END"
     return _bound(_text(column, stored), text, case)
@@ -239,7 +238,7 @@ def _moment(text: str) -> str:
 def _text_of(category: str) -> str | None:
     """The plain text of a category in SQL, if it is another one than its own."""
     plain = plain_text(category)
-    return None if plain is None or plain == category else str(DuckDB().text(plain))
+    return None if plain is None or plain == category else str(DUCKDB.text(plain))
 
 
 def _number_of(category: str) -> str | None:

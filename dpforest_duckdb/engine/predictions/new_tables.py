@@ -8,7 +8,7 @@ from dpforest_duckdb.engine.sources.query_reads import is_read
 from dpforest_duckdb.engine.tables.engine import LISTED, DuckDBEngine, Listed
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.ledger.note import has_note
-from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
+from dpforest_duckdb.scoring.dialects.duckdb import DUCKDB
 
 
 def refuse_taken(engine: DuckDBEngine, table: str, into: str, *, replace: bool) -> None:
@@ -69,5 +69,5 @@ def _of_file(into: str) -> str:
         return ""
     return (
         "--into names a file, but the rows of a table go to a table: name a new table, and then "
-        f"export that in DuckDB with COPY … TO {DuckDB().text(into)}."
+        f"export that in DuckDB with COPY … TO {DUCKDB.text(into)}."
     )

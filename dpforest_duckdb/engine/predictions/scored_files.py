@@ -15,7 +15,7 @@ from dpforest_duckdb.engine.sources.files import folder_names, opened_files
 from dpforest_duckdb.engine.sources.memory_database import NewDatabase
 from dpforest_duckdb.errors import UsageError
 from dpforest_duckdb.scoring.content import ForestContent
-from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
+from dpforest_duckdb.scoring.dialects.duckdb import DUCKDB
 from dpforest_duckdb.scoring.score_sql import Scored, added_names, score_sql
 
 _FORMATS = {".parquet": "FORMAT parquet", ".csv": "FORMAT csv, HEADER"}
@@ -43,17 +43,16 @@ def score_files(
 
     `suffix` is that of the kind of file to write. Raises `DpforestError`.
     """
-    dialect = DuckDB()
     source = opened_files(files, NewDatabase(con, trace, out))
     columns = column_types(source.columns)
     folders = folder_names(source.files)
     table = TableInfo(source.catalog, "main", source.name, columns, folders=folders)
     refuse_folders(table, [attribute.column for attribute in forest.used.values()])
-    rows = Scored(dialect.ident(*table.key), columns)
+    rows = Scored(DUCKDB.ident(*table.key), columns)
     if source.types_from is not TypesFrom.SCHEMA:
         forest, rows = read_beside(forest, rows, source.types_from)
     sql = score_sql(forest, rows, prefix=prefix, fast=True, keep=list(columns))
-    copy = f"COPY ({sql}) TO {dialect.text(str(out))} ({_FORMATS[suffix]}, USE_TMP_FILE false)"
+    copy = f"COPY ({sql}) TO {DUCKDB.text(str(out))} ({_FORMATS[suffix]}, USE_TMP_FILE false)"
     with source.opened(table) as opened:
         opened.fill()
         opened.statements.run(copy, step="score", on=opened.cursor)

@@ -19,12 +19,12 @@ from dpforest_duckdb.engine.sources.relations import columns_of
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.scoring.content import ForestContent
-from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
+from dpforest_duckdb.scoring.dialects.duckdb import DUCKDB
 from dpforest_duckdb.scoring.score_sql import Scored, score_sql
 from dpforest_duckdb.sql import Sql, render
 
 _ALIAS = "dpforest_rows"  # what a query calls the relation that it reads
-_ROWS = DuckDB().ident(_ALIAS)
+_ROWS = DUCKDB.ident(_ALIAS)
 
 
 def predicted(

@@ -30,7 +30,7 @@ from dpforest_duckdb.engine.sources.memory_database import (
     Part,
 )
 from dpforest_duckdb.errors import DebitStaysError, DpforestError
-from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
+from dpforest_duckdb.scoring.dialects.duckdb import DUCKDB
 from dpforest_duckdb.sql import Column, Sql, nested
 
 PARQUET, CSV = (".parquet", ".pq"), (".csv", ".tsv", ".csv.gz", ".tsv.gz")
@@ -304,8 +304,7 @@ def _parquet(files: Sequence[Path], *, repair: bool = False) -> Sql:
     With `repair`, bytes of a text that are no Unicode are read as question marks: else one of them
     would end a run. This may make one text of two, so it is not for privacy units of text.
     """
-    text = DuckDB().text
-    names = ", ".join(text(str(file)) for file in files)
+    names = ", ".join(DUCKDB.text(str(file)) for file in files)
     return Sql(
         f"read_parquet([{names}], union_by_name = true, hive_partitioning = false, "
         f"file_row_number = false, utf8_validation = '{'replace' if repair else 'strict'}')"
@@ -324,14 +323,13 @@ def _csv(files: Sequence[Path], header: Header) -> Sql:
     rows after a record that is longer than a buffer may be lost, so buffers are large. Their size
     must not follow that of the file: statements can be shown, and one row changes it.
     """
-    dialect = DuckDB()
     return nested(
         "read_csv",
         columns=[
-            Column(Sql(f"column{number}"), dialect.ident(name))
+            Column(Sql(f"column{number}"), DUCKDB.ident(name))
             for number, name in enumerate(header.names)
         ],
-        files=[dialect.text(str(file)) for file in files],
-        delimiter=dialect.text(header.delimiter),
+        files=[DUCKDB.text(str(file)) for file in files],
+        delimiter=DUCKDB.text(header.delimiter),
         buffer_size=LONGEST_RECORD,
     )

@@ -11,10 +11,10 @@ import numpy as np
 from dpforest_duckdb.engine.sources.pandas_texts import with_texts
 from dpforest_duckdb.engine.sources.unreadable_values import objects_of, without_unreadable
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
+from dpforest_duckdb.scoring.dialects.duckdb import DUCKDB
 from dpforest_duckdb.sql import Sql
 
-ident = DuckDB().ident
+ident = DUCKDB.ident
 _NAME, _ARROW = "dpforest frame", "dpforest arrow frame"
 _FRAME = ident(_NAME)
 LARGEST = np.iinfo(np.int64).max

@@ -17,7 +17,7 @@ from dpforest_duckdb.engine.connection.connect import MEMORY, open_database
 from dpforest_duckdb.engine.connection.statements import Statements, current_settings
 from dpforest_duckdb.engine.sources.engine import ReadableRows
 from dpforest_duckdb.engine.tables.snapshot import new_cursor
-from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
+from dpforest_duckdb.scoring.dialects.duckdb import DUCKDB
 from dpforest_duckdb.sql import Sql, render
 
 
@@ -85,5 +85,5 @@ class MemoryDatabase(Statements):
 
     def create(self, table: TableInfo, parts: Sequence[Part], *, copied: bool) -> None:
         """Give rows the name of a table: a copy of them, or a view."""
-        made = DuckDB().ident(*table.key)
+        made = DUCKDB.ident(*table.key)
         self.run(render("read", made=made, copied=copied, parts=parts), step="read")

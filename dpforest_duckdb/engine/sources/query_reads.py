@@ -18,7 +18,7 @@ from dpforest_duckdb.engine.connection.statements import current_settings
 from dpforest_duckdb.engine.sources.parquet_folders import refuse_any_folders
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
+from dpforest_duckdb.scoring.dialects.duckdb import DUCKDB
 
 # table functions that read no table of DuckDB; others may, as json_execute_serialized_sql does
 _NO_TABLE = {"range", "generate_series", "unnest", "json_each", "json_tree"}
@@ -47,7 +47,7 @@ def scanned_table(engine: DuckDBEngine, relation: duckdb.DuckDBPyRelation) -> Ta
         path = parsed["from_table"]["qualified_name"]["path"]
     except (KeyError, TypeError):
         return None
-    name = DuckDB().ident(*path)
+    name = DUCKDB.ident(*path)
     if parsed != _parsed(engine, f"SELECT * FROM {name}"):
         return None
     with contextlib.suppress(DpforestError):  # a view, or a DataFrame

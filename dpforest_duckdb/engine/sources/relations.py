@@ -24,7 +24,7 @@ from dpforest_duckdb.engine.sources.query_reads import refuse_unreadable
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.engine.tables.snapshot import new_cursor
 from dpforest_duckdb.errors import DpforestError, RefusedStatementError
-from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
+from dpforest_duckdb.scoring.dialects.duckdb import DUCKDB
 from dpforest_duckdb.sql import render
 
 
@@ -75,7 +75,7 @@ class Relation:
 
         The connection is in one transaction from here until the rows are read.
         """
-        engine, ident = self.engine, DuckDB().ident
+        engine, ident = self.engine, DUCKDB.ident
         alias = random_name()  # a table or view of this name would be read
         reading = contextlib.ExitStack()  # what ends the transaction
 

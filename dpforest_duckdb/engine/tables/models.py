@@ -11,7 +11,7 @@ import duckdb
 from dpforest_duckdb.engine.base import NameTakenError
 from dpforest_duckdb.engine.connection.statements import Statements
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
+from dpforest_duckdb.scoring.dialects.duckdb import DUCKDB
 from dpforest_duckdb.sql import Sql
 
 Opener = Callable[[], AbstractContextManager[duckdb.DuckDBPyConnection]]
@@ -45,7 +45,7 @@ class DuckDBModels:
 
     def write(self, name: str, text: str, *, instead_of: str | None = None) -> None:
         self._exists()  # refuses a table of another kind
-        table, schema = self._table, DuckDB().ident(self._database, "dpforest")
+        table, schema = self._table, DUCKDB.ident(self._database, "dpforest")
         with self._opened() as cursor:
             self._run("BEGIN", cursor)
             self._run(f"CREATE SCHEMA IF NOT EXISTS {schema}", cursor)
@@ -70,7 +70,7 @@ class DuckDBModels:
 
     @property
     def _table(self) -> Sql:
-        return DuckDB().ident(self._database, "dpforest", "models")
+        return DUCKDB.ident(self._database, "dpforest", "models")
 
     def _home(self, fact: Literal["readonly", "path"]) -> Any:
         """A fact about the connection's current database."""

@@ -77,3 +77,6 @@ class DuckDB(Dialect):
             return super().is_any(attribute, column, cells)
         parts = [f"{column} IN ({', '.join(listed[i : i + 4])})" for i in range(0, len(listed), 4)]
         return Sql(f"({' OR '.join(parts)})")
+
+
+DUCKDB = DuckDB()  # writes SQL, not text of a dbt model
