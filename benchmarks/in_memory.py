@@ -314,8 +314,7 @@ def trained(
     """Train on some rows of a table with seeded noise; every row is a privacy unit."""
     chosen = find(recipe) if isinstance(recipe, str) else recipe
     request = chosen.request(table.domain, nano_epsilon(epsilon), delta=atto_delta(delta))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # seeded noise warns at every run; this is an experiment
+    with warnings.catch_warnings(action="ignore"):  # seeded noise warns at every run
         randomness = Randomness.seeded(seed)
     run = Run(
         engine=cast(Any, None),

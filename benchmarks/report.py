@@ -42,8 +42,7 @@ def forest(rows: int) -> Forest:
     values = tuple(f"w{n}" for n in range(8))
     attributes += [Attribute(f"c{n}", "categorical", values) for n in range(50, 50 + CATEGORIES)]
     domain = Domain(tuple(attributes), "y", ("false", "true"))
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(action="ignore"):
         ledger = str(Path(folder) / "ledger")
         return train(con, "t", domain=domain, epsilon=1, delta="1e-6", seed=1, ledger=ledger)
 

@@ -121,8 +121,7 @@ def fit(tmp_path: Path) -> Callable[..., Forest]:
 
     def run(con: duckdb.DuckDBPyConnection, table: str, **options: object) -> Forest:
         settings = {"epsilon": 1, "seed": 1, "ledger": tmp_path / "ledger", **options}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotPrivateWarning)
+        with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
             return prepare(con, table, **settings).execute()  # type: ignore[arg-type]
 
     return run

@@ -141,8 +141,7 @@ def grown(
     request = recipe.request(public, epsilon, trees=trees, depth=depth)
     plan = recipe.plan(request)
     account = Accountant(plan, plan.epsilon, 0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
+    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
         randomness = Randomness.seeded(seed)
     if recipe.adaptation.counts_rows:
         class_counts = np.bincount(labels, minlength=2)
@@ -189,8 +188,7 @@ def trained(
     random = np.random.default_rng(0)
     first = random.integers(0, request.domain.cells[0], 30_000)
     labels = (first + random.integers(0, 2, 30_000) > 1).astype(np.int64)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
+    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
         randomness = Randomness.seeded(0)
     if recipe.adaptation.counts_rows:
         class_counts = np.bincount(labels, minlength=2)

@@ -126,8 +126,7 @@ def forest_hash(con: duckdb.DuckDBPyConnection, folder: Path, **options: Any) ->
         encoding="utf-8",
     )
     settings = {"epsilon": 1, "seed": 11, "ledger": folder / "ledger", **options}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
+    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
         try:
             forest = dpforest_duckdb.train(con, "visits", domain=domain, **settings)
         except dpforest_duckdb.DpforestError as error:

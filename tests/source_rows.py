@@ -95,8 +95,7 @@ WAYS: dict[str, Callable[[duckdb.DuckDBPyConnection, Path], Any]] = {
 
 def fitted(con: duckdb.DuckDBPyConnection, rows: Any, **options: Any) -> Forest:
     given = {"domain": DOMAIN, "epsilon": 1, "recipe": "greedy-tree", **options}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
+    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
         return train(con, rows, **given)
 
 

@@ -33,8 +33,7 @@ MODULES = (
 def test_the_examples_of_a_module_run(name: str) -> None:
     if "sklearn" in name:
         pytest.importorskip("sklearn")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         failed, tried = doctest.testmod(importlib.import_module(name))
     assert tried
     assert not failed

@@ -87,8 +87,11 @@ def changed(thing: Any, path: tuple[Any, ...], value: Any, *, drop: bool) -> Any
 
 def model() -> dict[str, Any]:
     """A forest with every kind of attribute and split, as JSON."""
-    with TemporaryDirectory() as folder, duckdb.connect() as con, warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
+    with (
+        TemporaryDirectory() as folder,
+        duckdb.connect() as con,
+        warnings.catch_warnings(action="ignore", category=NotPrivateWarning),
+    ):
         con.execute(
             "CREATE TABLE t (a ENUM ('x', 'y', 'z'), n DOUBLE CHECK (n BETWEEN 0 AND 8), "
             "d DATE CHECK (d BETWEEN DATE '2000-01-01' AND DATE '2001-01-01'), "

@@ -256,8 +256,8 @@ def classes_in(labels: Labels) -> Labels:
         labels = np.array(list(set(given)), dtype=object)
     assert_all_finite(labels, input_name="y")
     found: Labels = np.unique(labels)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore", UserWarning)  # of many classes for few rows
+    # scikit-learn warns of many classes for few rows
+    with warnings.catch_warnings(action="ignore", category=UserWarning), np.errstate(all="ignore"):
         check_classification_targets(found)
     return found
 

@@ -53,8 +53,7 @@ def test_a_forest_trained_in_memory_is_the_forest_trained_in_duckdb(
     table = in_memory.Table(con, "rows", case.domain)
     rows = np.arange(len(table.labels))
     own = in_memory.trained(table, rows, recipe, 2, delta, seed=5)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         theirs = train(
             con,
             "rows",

@@ -17,6 +17,5 @@ def unrecorded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     from dpforest_duckdb.sklearn import classifier
 
     monkeypatch.setattr(classifier, "_warned", [])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NoBudgetWarning)
+    with warnings.catch_warnings(action="ignore", category=NoBudgetWarning):
         yield

@@ -140,8 +140,7 @@ def test_bounds_may_be_any_real_numbers() -> None:
 
 def test_truth_values_that_are_not_declared_are_categories() -> None:
     frame = pandas.DataFrame({"size": X[:, 0], "smoker": X[:, 1] > 3})
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as said:
         fitted = model(bounds={"size": (0, 60)}).fit(frame, Y)
     assert fitted.forest_.domain.attributes[1].values == ("false", "true")
     assert not [one for one in said if "Whole numbers" in str(one.message)]

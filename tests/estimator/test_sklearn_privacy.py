@@ -38,8 +38,7 @@ ROW = PrivacyUnit("row")
 
 
 def test_a_declared_domain_gives_a_private_model() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", PrivacyLeakWarning)
+    with warnings.catch_warnings(action="error", category=PrivacyLeakWarning):
         fitted = model().fit(X, Y)
     assert fitted.forest_.private
     assert fitted.classes_.tolist() == ["no", "yes"]
@@ -51,8 +50,7 @@ def test_a_declared_domain_gives_a_private_model() -> None:
 def test_bounds_that_were_taken_from_the_data_are_not_to_be_written_otherwise() -> None:
     """Nobody wrote them, so nobody can add a decimal point."""
     rows = pandas.DataFrame({"n": np.arange(1200) % 5})
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         model(bounds=None).fit(rows, Y)
     said = [str(warning.message) for warning in caught]
     assert any('bounds or categories of "n" were taken' in each for each in said)
@@ -82,8 +80,7 @@ def test_a_recipe_that_is_not_private_warns_unlike_a_random_state() -> None:
     with pytest.warns(NotPrivateWarning, match="Recipe rana-forest .* is not private"):
         fitted = model(recipe="rana-forest", random_state=1).fit(X, Y)
     assert not fitted.forest_.private
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", NotPrivateWarning)
+    with warnings.catch_warnings(action="error", category=NotPrivateWarning):
         model(random_state=1).fit(X, Y)
 
 
@@ -104,8 +101,7 @@ def capped(path: Path, epsilon: int = 2) -> dict[str, Any]:
 
 def test_fits_on_folds_add_up_under_the_dataset(tmp_path: Path) -> None:
     budget = {"ledger": tmp_path / "ledger", "dataset": "survey"}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", NoBudgetWarning)
+    with warnings.catch_warnings(action="error", category=NoBudgetWarning):
         scores = cross_val_score(model(**budget), X, Y, cv=3, error_score="raise")
     assert scores.mean() > 0.9
     account = DatasetAccount(Ledger(tmp_path / "ledger"), dataset="survey")
@@ -118,8 +114,7 @@ def test_a_cap_within_a_cross_validation_gives_nan_unless_errors_are_raised(
 ) -> None:
     fit = model(**capped(tmp_path))
     spent = DatasetAccount(Ledger(tmp_path / "ledger"), dataset="survey")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         if scoring is None:
             with pytest.raises(BudgetError, match="an exact score is not private"):
                 cross_val_score(fit, X, Y, cv=3, error_score="raise")
@@ -182,16 +177,14 @@ def test_a_budget_needs_both_a_ledger_and_a_name(tmp_path: Path) -> None:
 
 
 def test_without_a_budget_one_warning_is_given_in_a_process() -> None:
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as seen:
         for _ in range(2):
             model().fit(X, Y)
     assert [w.category for w in seen] == [NoBudgetWarning]
 
 
 def test_warnings_name_the_line_of_the_user() -> None:
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as seen:
         model(bounds=None).fit(X, Y)
     assert {warning.category for warning in seen} == {PrivacyLeakWarning, NoBudgetWarning}
     assert {warning.filename for warning in seen} == {__file__}
@@ -266,7 +259,6 @@ def test_no_error_tells_the_number_of_rows(rows: Any, labels: Any) -> None:
 @pytest.mark.parametrize("rows", [41, 42])
 def test_no_warning_depends_on_how_many_rows_have_how_many_classes(rows: int) -> None:
     """scikit-learn warns if there are more classes than half of the rows."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         found = classes_in(np.arange(rows) % 21)
     assert len(found) == 21

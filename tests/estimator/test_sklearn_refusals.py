@@ -168,10 +168,9 @@ BAD: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
 def test_bad_input_gets_one_sentence(name: str) -> None:
     change, features, labels, words = BAD[name]
     features = features() if callable(features) else features
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with pytest.raises((ValueError, TypeError), match=words) as refused:
-            model(**change).fit(features, labels)
+    raises = pytest.raises((ValueError, TypeError), match=words)
+    with warnings.catch_warnings(action="ignore"), raises as refused:
+        model(**change).fit(features, labels)
     text = str(refused.value)
     assert "--" not in text, "the command line's options are not the parameters'"
     assert "59.0" not in text, "no value of the data"
@@ -190,10 +189,9 @@ def test_rows_of_another_shape_are_not_predicted(rows: Any) -> None:
     fitted = model(bounds={"a": (0, 60), "b": (0, 7)}).fit(
         pandas.DataFrame(X, columns=list("ab")), Y
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with pytest.raises(ValueError):  # noqa: PT011  scikit-learn's own sentences
-            fitted.predict(rows)
+    raises = pytest.raises(ValueError)  # noqa: PT011  scikit-learn's own sentences
+    with warnings.catch_warnings(action="ignore"), raises:
+        fitted.predict(rows)
 
 
 @pytest.mark.parametrize(

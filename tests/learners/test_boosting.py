@@ -44,8 +44,7 @@ def boosted(
     con: duckdb.DuckDBPyConnection, domain: Domain, delta: int, rows_per_unit: int, folder: Path
 ) -> tuple[Run, Forest]:
     """A seeded run on the table t with units u, and its forest."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
+    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
         run = prepare(
             con, "t", epsilon=1, delta=delta / ATTO, domain=domain, recipe="boosted", seed=4,
             privacy_unit="u", rows_per_unit=rows_per_unit, ledger=folder / "l",
@@ -435,8 +434,7 @@ def test_scores_take_temporary_space_with_a_delta_or_without(
 
 def test_leaves_of_random_trees_can_all_be_reached() -> None:
     domain = public()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
+    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
         trees = random_trees(
             domain, 20, 4, np.ones(len(domain.attributes)), Randomness.seeded(0).bits
         )

@@ -95,8 +95,7 @@ def test_sums_of_gradients_are_those_of_the_scores(
 ) -> None:
     fill(con, 500, classes)
     domain, random = public(classes), np.random.default_rng(classes)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
+    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
         bits = Randomness.seeded(1).bits
     trees = [
         voting(t, random, classes)
@@ -133,8 +132,7 @@ def test_a_row_more_changes_the_sums_by_no_more_than_the_sensitivity(
 ) -> None:
     fill(con, 40, classes)
     domain, random = public(classes), np.random.default_rng(3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
+    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
         trees = random_trees(
             domain, 3, 3, np.ones(len(domain.attributes)), Randomness.seeded(2).bits
         )

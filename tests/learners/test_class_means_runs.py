@@ -217,8 +217,7 @@ def alternated(con: duckdb.DuckDBPyConnection, ledger: Path, rows: int, **option
         "CREATE TABLE t AS SELECT i % 90 AS x0, i % 7 AS x1, i % 31 AS x2, "
         f"'abcdef'[i % 5 + 1] AS text, 'c' || i % 5 AS c, i // 5 AS u FROM range({rows}) AS r(i)"
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
+    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
         run = prepare(
             con, "t", domain=numbers(5), recipe="class-means", seed=1, ledger=ledger, **options
         )

@@ -168,8 +168,7 @@ def test_the_noise_is_given_what_the_plan_says(
 ) -> None:
     domain = fill(con, 900)
     given_ = record(monkeypatch)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
+    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
         run = prepare(
             con, "t", epsilon="0.5", domain=domain, recipe="joint-tables", seed=1,
             privacy_unit="u", rows_per_unit=rows_per_unit, ledger=tmp_path / "l",
@@ -361,8 +360,7 @@ def test_rows_outside_the_domain_are_in_no_sum(
 def test_rows_are_coded_once_for_all_tables(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     """Else the temporary space of a copy for each tree would be announced, or refused."""
     domain = fill(con, 30)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
+    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
         space = {
             trees: prepare(
                 con, "t", epsilon=1, domain=domain, recipe="joint-tables", trees=trees, seed=1,

@@ -59,8 +59,7 @@ def test_private_medians_divide_rows_evenly_at_a_large_budget() -> None:
     values = np.exp(rng.normal(3, 1, 20_000))
     codes = np.searchsorted(grid.attributes[0].edges, values)
     counts = np.bincount(codes, minlength=grid.attributes[0].cells)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
+    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
         bits = Randomness.seeded(1).bits
     cut = domain_cut_at_medians(domain, [counts], [NANO] * 3, 1, bits)
     edges = cut.attributes[0].edges

@@ -87,8 +87,7 @@ def counted(values: np.ndarray, bins: Domain) -> list[Integers]:
 
 @pytest.fixture
 def randomness() -> Randomness:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
+    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
         return Randomness.seeded(3)
 
 

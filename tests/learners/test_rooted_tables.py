@@ -62,8 +62,7 @@ def released(
         engine, engine.table("t"), public(), PrivacyUnit("row"), trees=1, sample="all", salt=1
     )
     noise = NoNoise()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
+    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
         random = Randomness(noise, Randomness.seeded(1).bits, 1)  # type: ignore[arg-type]
     context = TrainingContext(recipe, request, Accountant(plan, NANO, 0), random, lambda _: None)
     found = rooted_tables._released(coded, context, range(2))

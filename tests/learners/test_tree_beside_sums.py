@@ -57,8 +57,7 @@ def points_of(
     con.execute("CREATE OR REPLACE TABLE t (a VARCHAR, n INTEGER, c VARCHAR)")
     con.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
     domain, random = public(classes), np.random.default_rng(classes)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
+    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
         bits = Randomness.seeded(1).bits
     trees = [
         voting(t, random, classes, odds)

@@ -208,8 +208,7 @@ def test_a_name_that_the_ledger_does_not_have_gets_a_warning(tmp_path: Path) -> 
     given: dict[str, Any] = {"domain": domain, "epsilon": 1, "ledger": tmp_path / "l"}
     rows = con.sql("FROM t LIMIT 1")
     prepare(con, rows, dataset="hospital", **given).execute()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", PublicFactWarning)
+    with warnings.catch_warnings(action="error", category=PublicFactWarning):
         prepare(con, rows, dataset="HOSPITAL", **given)
     new = (
         r'New dataset "hopsital" \(did you mean "hospital"\?\): the ledger knows of no earlier run'

@@ -33,8 +33,10 @@ from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, THRESHOLD, Tree
 
 @pytest.fixture(scope="module")
 def forest(tmp_path_factory: pytest.TempPathFactory) -> Forest:
-    with duckdb.connect() as con, warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
+    with (
+        duckdb.connect() as con,
+        warnings.catch_warnings(action="ignore", category=NotPrivateWarning),
+    ):
         con.execute(
             "CREATE TABLE t (a ENUM ('x', 'y', 'z'), n DOUBLE CHECK (n BETWEEN 0 AND 8), k BOOLEAN)"
         )

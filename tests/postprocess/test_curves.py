@@ -108,8 +108,7 @@ def test_counts_of_a_very_large_epsilon_divide_nothing_by_zero() -> None:
     for label, values in enumerate(([11, 23], [9, 21, 30], [26, 28, 29, 32])):
         counts[values, label] = 3.3e13
     for variance in (3.4e13, 1e-6):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
+        with warnings.catch_warnings(action="error"):
             table = NoisyTable(counts, variance, ordered=33)
             (shares,) = class_shares([table], np.full(3, 1 / 3))
         assert np.isfinite(shares).all()

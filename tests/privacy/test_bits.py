@@ -14,8 +14,7 @@ from dpforest_duckdb.privacy.noise import ExactNoise, OpenDPNoise
 
 
 def test_secure_bits_do_not_repeat_and_do_not_warn() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         one, other = SecureBits(), SecureBits()
     assert one.private
     assert not np.intersect1d(one.words(1000), other.words(1000)).size

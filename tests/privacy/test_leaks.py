@@ -219,8 +219,10 @@ def test_the_seed_is_in_no_output(tmp_path: Path) -> None:
             ],
         }
     )
-    with duckdb.connect(str(home)) as con, warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
+    with (
+        duckdb.connect(str(home)) as con,
+        warnings.catch_warnings(action="ignore", category=NotPrivateWarning),
+    ):
         con.execute("CREATE TABLE t AS SELECT i % 10 AS x, i % 10 > 4 AS y FROM range(500) r(i)")
         run: Run = prepare(con, "t", domain=domain, epsilon=1, seed=SEED, name="m")
         forest = run.execute()
@@ -244,8 +246,7 @@ def test_a_warning_where_an_encrypted_database_would_spill_in_plain(
             pytest.skip("this build of DuckDB cannot encrypt")
         con.execute("CREATE TABLE e.t (x INTEGER CHECK (x BETWEEN 0 AND 9), y BOOLEAN)")
         con.execute("INSERT INTO e.t SELECT i % 10, i % 10 > 4 FROM range(500) r(i)")
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught:
             forest = prepare(con, "e.t", target="y", epsilon=1).execute()
         assert forest.private
         sentences = [str(one.message) for one in caught if one.category is PlainSpillWarning]

@@ -81,8 +81,7 @@ def test_no_number_of_rows_makes_the_default_overspend(
         domain(attributes, classes), epsilon, trees=most, rows_per_unit=rows_per_unit, delta=delta
     )
     account = Accountant(recipe.plan(request), epsilon, delta)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
+    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
         noise = ExactNoise(Randomness.seeded(rows).bits)
     class_counts = np.array([rows] + [0] * (classes - 1))
     followed, settled = adapted(class_counts, recipe, request, account, noise)

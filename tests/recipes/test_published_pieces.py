@@ -60,8 +60,7 @@ from dpforest_duckdb.splits.utilities import (
 
 
 def seeded(seed: int = 0) -> Randomness:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
+    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
         return Randomness.seeded(seed)
 
 

@@ -74,8 +74,7 @@ def phase_by_phase(
     classes = len(request.domain.classes)
     places = random.random((rows, len(request.domain.cells)))
     labels = (places[:, 0] * classes + random.random(rows)).astype(np.int64) % classes
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
+    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
         randomness = Randomness.seeded(seed)
     before: list[Tree] = []
     for phase in recipe.phases(request):

@@ -504,7 +504,6 @@ def test_every_form_on_real_tables(
 ) -> None:
     con.execute(f"CREATE TABLE t AS FROM '{data_dir / table}.parquet'")
     public = load_domain(data_dir / f"{table}.toml")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         forest = fit(con, "t", domain=public, recipe=name, as_published=published)
     assert_agree(con, forest, "t")

@@ -88,8 +88,7 @@ def test_the_level_loop_needs_a_chooser_and_learners_without_it_need_none() -> N
 
 def open_nodes(nodes: int, depth: int, attributes: int = 3) -> Choice:
     """Nodes that each attribute can split."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
+    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
         bits = Randomness.seeded(3)
     ways = candidates(domain(attributes=attributes), "multiway")
     return Choice(
@@ -211,8 +210,7 @@ def test_an_attribute_is_drawn_in_proportion_to_its_weight_and_its_splits_alike(
     weights = np.arange(1.0, attributes + 1)
     allowed = np.ones((nodes, len(splits.attribute)), dtype=np.bool_)
     allowed[:, splits.attribute == attributes - 1] = False
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
+    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
         drawn = weighted_split(splits, allowed, weights, Randomness.seeded(5).bits)
     expected = weights[splits.attribute] / np.bincount(splits.attribute)[splits.attribute]
     expected[splits.attribute == attributes - 1] = 0

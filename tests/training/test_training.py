@@ -138,8 +138,7 @@ def test_what_is_not_private_is_refused_under_a_cap(
 ) -> None:
     visits(con)
     ready(con, tmp_path).account.set_cap(9 * NANO, 0, PrivacyUnit("row"), raise_cap=False)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
+    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
         run = ready(con, tmp_path, **options)
     with pytest.raises(BudgetError, match="not private"):
         run.execute()
@@ -239,8 +238,7 @@ def test_units_with_many_rows_are_bounded_and_pay_for_it(
     )
     spread = {}
     for k in (1, 8):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotPrivateWarning)
+        with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
             run = ready(
                 con,
                 tmp_path,
@@ -257,8 +255,7 @@ def test_units_with_many_rows_are_bounded_and_pay_for_it(
 
 def test_warnings_name_the_line_of_the_user(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     con.execute("CREATE TABLE w AS SELECT i % 2 = 0 AS a, i % 3 = 0 AS k FROM range(60) r(i)")
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as said:
         dpforest_duckdb.train(con, "w", target="k", epsilon=50, seed=3, ledger=tmp_path / "ledger")
     assert {PublicFactWarning, NotPrivateWarning} <= {each.category for each in said}
     assert {Path(each.filename).name for each in said} == {"test_training.py"}

@@ -170,16 +170,14 @@ def test_the_first_run_for_rows_warns_that_it_rules_out_a_cap_for_persons(
     """Unless rows were asked for; and a run for persons before it is a reason to warn again."""
     visits(con)
     given = {"privacy_unit": unit} if unit else {}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         run = ready(con, tmp_path, **given)
     said = [str(each.message) for each in caught]
     persons = "their column with privacy_unit: after a run for rows, the table can never have a cap"
     assert sum(persons in text for text in said) == (unit is None)
     assert all(each.category is PublicFactWarning for each in caught)
     run.execute()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         ready(con, tmp_path, **given)
     assert not any("cap" in str(each.message) for each in caught), "it was said"
     with pytest.warns(PublicFactWarning, match="Earlier runs protected each row; this one"):
@@ -193,10 +191,9 @@ def test_a_refused_run_warns_of_nothing(tmp_path: Path, con: duckdb.DuckDBPyConn
     with pytest.warns(PublicFactWarning, match="ε = 20 is above 10"):
         ready(con, tmp_path, **given).execute()
     for refused in ({}, {"replace": True, "rows_at_most": 10**12}):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            with pytest.raises(DpforestError, match=r"already|folder with DuckDB's temp_directory"):
-                ready(con, tmp_path, **given, **refused)
+        raises = pytest.raises(DpforestError, match=r"already|folder with DuckDB's temp_directory")
+        with warnings.catch_warnings(record=True, action="always") as caught, raises:
+            ready(con, tmp_path, **given, **refused)
         assert not caught
 
 

@@ -305,8 +305,7 @@ def test_the_bound_suffices_to_sort_and_to_draw_rows(
     con.execute("SET max_temp_directory_size = '0 KB'")
     disk = rows * run.bytes_of_a_row - run.engine.room()
     con.execute(f"SET max_temp_directory_size = '{max(int(disk), 0) // 1000} KB'")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotPrivateWarning)
+    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
         assert run.execute().trees
 
 

@@ -279,6 +279,5 @@ def test_a_debit_whose_end_is_not_recorded_gets_a_warning(
     monkeypatch.setattr(Account, "close_run", full)
     with pytest.warns(UnrecordedWarning, match="could not record which model"):
         assert ready(con).execute().private
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         assert ready(con).execute().private, "what is paid for is returned"

@@ -39,8 +39,7 @@ def test_the_unit_of_a_cap_can_change_while_nothing_is_spent(
 def test_a_first_cap_has_the_unit_of_all_earlier_runs(con: duckdb.DuckDBPyConnection) -> None:
     """Another number of rows could not be corrected, because something is spent."""
     account(con).debit(charge(1, unit=PrivacyUnit("who", 3)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         assert set_budget(con, "t", epsilon=1).facts()["rows_per_unit"] == 3
         assert set_budget(con, "t", epsilon=1, privacy_unit="WHO").facts()["rows_per_unit"] == 3
 
@@ -61,8 +60,7 @@ def test_a_first_cap_says_that_it_allows_one_row_if_nobody_said_how_many(
     set_budget(con, "u", epsilon=1)
     with pytest.raises(BudgetError, match="cannot be changed"):
         set_budget(con, "u", privacy_unit="who", rows_per_unit=3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         set_budget(con, "t", epsilon=0.5)
         fill(con, "v")
         set_budget(con, "v", epsilon=1, privacy_unit="who", rows_per_unit=1)
@@ -167,6 +165,5 @@ def test_a_cap_below_the_spending_is_a_warning(con: duckdb.DuckDBPyConnection) -
         "More ε is spent already than the cap allows, so every run is refused: raise the cap with "
         "set_budget(…, raise_cap=True)."
     ]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         set_budget(con, "t", epsilon=2, raise_cap=True)

@@ -165,8 +165,7 @@ def real_case(name: str, data: Path, folder: Path, rows: int | None = None) -> C
     with duckdb.connect() as con:
         con.execute(f"CREATE TABLE \"{table}\" AS FROM '{data / table}.parquet'")
         settings = {"epsilon": 1, "seed": 1, "privacy_unit": "row", **options}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotPrivateWarning)
+        with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
             forest = prepare(
                 con,
                 table,
