@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
-from steps import adapted, grow
+from steps import adapted, grow, seeded
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 from dpforest_duckdb.engine.base import Gradients, Splits
-from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners.private_bins import cut_at_medians, on_the_grid
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import RECIPES
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.tree import LEAF, SCALE, Tree, branch_of
@@ -141,8 +138,7 @@ def grown(
     request = recipe.request(public, epsilon, trees=trees, depth=depth)
     plan = recipe.plan(request)
     account = Accountant(plan, plan.epsilon, 0)
-    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
-        randomness = Randomness.seeded(seed)
+    randomness = seeded(seed)
     if recipe.adaptation.counts_rows:
         class_counts = np.bincount(labels, minlength=2)
         recipe, request = adapted(class_counts, recipe, request, account, randomness.noise)
@@ -188,8 +184,7 @@ def trained(
     random = np.random.default_rng(0)
     first = random.integers(0, request.domain.cells[0], 30_000)
     labels = (first + random.integers(0, 2, 30_000) > 1).astype(np.int64)
-    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
-        randomness = Randomness.seeded(0)
+    randomness = seeded()
     if recipe.adaptation.counts_rows:
         class_counts = np.bincount(labels, minlength=2)
         recipe, request = adapted(class_counts, recipe, request, account, randomness.noise)

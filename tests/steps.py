@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 import weakref
 from dataclasses import replace
 from fractions import Fraction
@@ -12,6 +13,7 @@ from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.engine.base import CodedRows, Coding, Engine
+from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.ledger.entries import Charge
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.accountant import Accountant
@@ -45,6 +47,12 @@ def encode(
         rows = snapshot.encode(Coding(domain, unit, **options), likely_rows=likely_rows)
         weakref.finalize(rows, stack.pop_all().close)
     return rows
+
+
+def seeded(seed: int = 0) -> Randomness:
+    """Seeded randomness, without the warning that it protects nobody."""
+    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
+        return Randomness.seeded(seed)
 
 
 def adapted(

@@ -19,12 +19,11 @@ import shared
 import thesis_code
 from papers import CASES, CHANGES, REASONS, Cell
 from shared import Runs
+from steps import seeded
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import VARCHAR
-from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners.growth import Growth
-from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.choose import NO_SPLIT, Choice, Drawn
@@ -106,8 +105,7 @@ def test_the_thesiss_code_splits_by_categories_of_the_node_and_by_an_attribute_o
         seen.append(ways.attribute[choice.allowed[0]].tolist())
         return Drawn(choice.allowed.argmax(axis=1))
 
-    with pytest.warns(NotPrivateWarning):
-        source = Randomness.seeded(0)
+    source = seeded()
     choice = Choice(
         candidates=ways,
         counts=counts,

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from boosted_rows import DELTA, fill, numbers, public
 from recorder import record
-from steps import counted
+from steps import counted, seeded
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.coded_rows.rows import DuckDBRows
@@ -434,10 +434,7 @@ def test_scores_take_temporary_space_with_a_delta_or_without(
 
 def test_leaves_of_random_trees_can_all_be_reached() -> None:
     domain = public()
-    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
-        trees = random_trees(
-            domain, 20, 4, np.ones(len(domain.attributes)), Randomness.seeded(0).bits
-        )
+    trees = random_trees(domain, 20, 4, np.ones(len(domain.attributes)), seeded().bits)
     every = np.array(list(itertools.product(*(range(cells) for cells in domain.cells))))
     for tree in trees:
         assert set(tree.find(every)) == set(tree.leaves)

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from steps import seeded
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Attribute, Domain
@@ -23,11 +24,8 @@ from dpforest_duckdb.postprocess.noisy_shares import counted_shares
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP, Measure
 from dpforest_duckdb.privacy.plan import PlannedQuery
-from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.tree import SCALE, Tree
-
-pytestmark = pytest.mark.filterwarnings("ignore::dpforest_duckdb.errors.NotPrivateWarning")
 
 MEASURES = (PURE_DP, GAUSSIAN_DP)
 ALL = {PURE_DP: 10**6 * NANO, GAUSSIAN_DP: 10**12 * ATTO}  # costs at which noise is about 0
@@ -75,7 +73,7 @@ def boosting_of(
     context = SimpleNamespace(
         request=request,
         accountant=SimpleNamespace(plan=recipe.plan(request)),
-        randomness=Randomness.seeded(seed),
+        randomness=seeded(seed),
     )
     return boosting._Boosting(cast(Any, EqualShares(np.array(classes), rows)), cast(Any, context))
 

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 
 import duckdb
 import numpy as np
 import pytest
 from boosted_rows import fill, public
-from steps import encode
+from steps import encode, seeded
 
 from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import Gradients
 from dpforest_duckdb.engine.coded_rows.rows import DuckDBRows
 from dpforest_duckdb.engine.shared.exponentials import ONE
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
-from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners.boosting import WHOLE, gradient_scale, random_trees, sensitivity
 from dpforest_duckdb.postprocess.voting import integer_votes, of_two
 from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP, Measure
 from dpforest_duckdb.privacy.plan import PlannedQuery
-from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.tree import SCALE, Tree
 
@@ -95,11 +92,9 @@ def test_sums_of_gradients_are_those_of_the_scores(
 ) -> None:
     fill(con, 500, classes)
     domain, random = public(classes), np.random.default_rng(classes)
-    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
-        bits = Randomness.seeded(1).bits
     trees = [
         voting(t, random, classes)
-        for t in random_trees(domain, 5, 3, np.ones(len(domain.attributes)), bits)
+        for t in random_trees(domain, 5, 3, np.ones(len(domain.attributes)), seeded(1).bits)
     ]
     assert all(tree.depth(domain.cells) == 3 for tree in trees)
     rows, scale = coded(con, domain), Gradients(WHOLE, 333, 100)
@@ -132,10 +127,7 @@ def test_a_row_more_changes_the_sums_by_no_more_than_the_sensitivity(
 ) -> None:
     fill(con, 40, classes)
     domain, random = public(classes), np.random.default_rng(3)
-    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
-        trees = random_trees(
-            domain, 3, 3, np.ones(len(domain.attributes)), Randomness.seeded(2).bits
-        )
+    trees = random_trees(domain, 3, 3, np.ones(len(domain.attributes)), seeded(2).bits)
     query = PlannedQuery("forest", "m", (1,), measure=measure)
     scale, bound, sure = gradient_scale(query, classes), sensitivity(query, classes, 1), 0.0
     votes = [voting(tree, random, classes) for tree in trees]

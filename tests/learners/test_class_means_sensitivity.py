@@ -13,7 +13,7 @@ import duckdb
 import numpy as np
 import pytest
 from mixed_domains import DOMAIN, LABELS, MIXED, NAMES, numbers
-from steps import encode
+from steps import encode, seeded
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.domain import Domain
@@ -25,7 +25,6 @@ from dpforest_duckdb.learners.strongest_attribute import coarse, misclassified
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.measure import GAUSSIAN_DP
-from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.splits.positions import REACH, blocks, has_window, positions, window_utilities
@@ -125,15 +124,12 @@ def test_a_unit_more_changes_every_figure_by_its_sensitivity_at_most(
 
 
 @pytest.mark.parametrize("rows", [500, 10**6])
-@pytest.mark.filterwarnings("ignore::dpforest_duckdb.errors.NotPrivateWarning")
 def test_the_stated_noise_is_the_noise_that_is_there(rows: int) -> None:
     """Of squares if rows are few, and of products if they are many."""
     recipe = find("class-means")
     request = replace(recipe.request(DOMAIN, NANO, rows_per_unit=2), rows=rows)
     account = Accountant(recipe.plan(request), NANO, 0)
-    context = SimpleNamespace(
-        request=request, accountant=account, randomness=Randomness.seeded(rows)
-    )
+    context = SimpleNamespace(request=request, accountant=account, randomness=seeded(rows))
     own = [size for attribute in DOMAIN.attributes for size in blocks(attribute)]
     pairs = sum(own) * (sum(own) + 1) // 2
     second = ("products", [1] * pairs) if rows > 10**4 else ("squares", [1] * sum(own))
@@ -149,7 +145,6 @@ def test_the_stated_noise_is_the_noise_that_is_there(rows: int) -> None:
         assert recipe.learner.deviation(query, request) == pytest.approx(released.deviation.max())
 
 
-@pytest.mark.filterwarnings("ignore::dpforest_duckdb.errors.NotPrivateWarning")
 def test_with_a_delta_sums_and_products_have_the_noise_of_their_l2_sensitivity() -> None:
     """A row moves each of n figures by up to 1, so √n together; k rows of a unit by k·√n."""
     domain, k = numbers(2), 3
@@ -157,7 +152,7 @@ def test_with_a_delta_sums_and_products_have_the_noise_of_their_l2_sensitivity()
         find("boosted").request(domain, NANO, delta=ATTO // 10**5, rows_per_unit=k), rows=10**6
     )
     account = Accountant(find("boosted").plan(request), NANO, request.delta)
-    context = SimpleNamespace(request=request, accountant=account, randomness=Randomness.seeded(5))
+    context = SimpleNamespace(request=request, accountant=account, randomness=seeded(5))
     for purpose, figures, reach in (("means", 3, REACH), ("products", 6, REACH**2)):
         query = account.plan.query(purpose)
         assert query is not None

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorder import record
-from steps import adapted
+from steps import adapted, seeded
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
@@ -25,7 +25,6 @@ from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.plan import ROW_COUNTS
-from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.sampler import MAX_DENOMINATOR
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.ours.auto_rules import MOST
@@ -318,7 +317,7 @@ def test_tables_are_out_of_reach_below_half_the_scale_of_their_noise(
 
 
 def sized(request: Request, rows: int) -> Request:
-    noise = ExactNoise(Randomness.seeded(rows).bits)
+    noise = ExactNoise(seeded(rows).bits)
     recipe = find("joint-tables")
     account = Accountant(recipe.plan(request), request.epsilon, 0)
     class_counts = np.array([rows] + [0] * (len(request.domain.classes) - 1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from recorder import record
+from steps import seeded
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
-from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners import private_bins as medians
 from dpforest_duckdb.learners.private_bins import (
     cut_at_medians,
@@ -30,7 +29,6 @@ from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.gaussian_dp import drawn_cost
 from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP
 from dpforest_duckdb.privacy.plan import ROW_COUNTS
-from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.training.evaluate import evaluate
 
@@ -59,8 +57,7 @@ def test_private_medians_divide_rows_evenly_at_a_large_budget() -> None:
     values = np.exp(rng.normal(3, 1, 20_000))
     codes = np.searchsorted(grid.attributes[0].edges, values)
     counts = np.bincount(codes, minlength=grid.attributes[0].cells)
-    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
-        bits = Randomness.seeded(1).bits
+    bits = seeded(1).bits
     cut = domain_cut_at_medians(domain, [counts], [NANO] * 3, 1, bits)
     edges = cut.attributes[0].edges
     assert cut.attributes[1] == domain.attributes[1]
@@ -120,9 +117,7 @@ def test_each_attribute_that_is_cut_is_paid_for(monkeypatch: pytest.MonkeyPatch,
     assert query is not None
     assert query.times == len(to_be_cut(domain)) == 3
     private = [np.ones(fine.cells, dtype=np.int64) for fine in on_the_grid(domain).attributes]
-    with pytest.warns(NotPrivateWarning):
-        bits = Randomness.seeded(0).bits
-    cut_at_medians(private, request, Accountant(plan, NANO, 0), bits)
+    cut_at_medians(private, request, Accountant(plan, NANO, 0), seeded().bits)
     # the intervals of a turn hold different rows
     assert sum(call.cost for call in given) == query.total
     counts = sum(each.total for each in plan.queries if each.purpose in ROW_COUNTS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -17,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recorder import NoNoise, record
 from shell import dpforest
+from steps import seeded
 from variants import some
 
 from dpforest_duckdb.arrays import Integers
@@ -30,7 +30,6 @@ from dpforest_duckdb.domain.types import (
     column_type,
 )
 from dpforest_duckdb.domain.values import ordinal
-from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners import private_bounds
 from dpforest_duckdb.learners.candidate_bins import GRID, in_windows
 from dpforest_duckdb.learners.private_bins import FINEST
@@ -87,8 +86,7 @@ def counted(values: np.ndarray, bins: Domain) -> list[Integers]:
 
 @pytest.fixture
 def randomness() -> Randomness:
-    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
-        return Randomness.seeded(3)
+    return seeded(3)
 
 
 @pytest.mark.parametrize("rows_per_unit", [1, 3])

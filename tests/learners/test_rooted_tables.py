@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -10,12 +9,11 @@ import duckdb
 import numpy as np
 import pytest
 from recorder import NoNoise, record
-from steps import encode
+from steps import encode, seeded
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import VARCHAR
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
-from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners import rooted_tables
 from dpforest_duckdb.learners.rooted_tables import _mixtures
 from dpforest_duckdb.model.forest import Forest
@@ -62,8 +60,7 @@ def released(
         engine, engine.table("t"), public(), PrivacyUnit("row"), trees=1, sample="all", salt=1
     )
     noise = NoNoise()
-    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
-        random = Randomness(noise, Randomness.seeded(1).bits, 1)  # type: ignore[arg-type]
+    random = Randomness(noise, seeded(1).bits, 1)  # type: ignore[arg-type]
     context = TrainingContext(recipe, request, Accountant(plan, NANO, 0), random, lambda _: None)
     found = rooted_tables._released(coded, context, range(2))
     coded.drop()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
@@ -14,14 +13,13 @@ import numpy as np
 import pytest
 from recorder import record
 from row_points import points
-from steps import encode
+from steps import encode, seeded
 from variants import some
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import INTEGER, VARCHAR
 from dpforest_duckdb.engine.base import MIXTURE_PARTS, POINTS
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
-from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners.boosting import random_trees
 from dpforest_duckdb.learners.mixtures import RATED_ROWS, draw_mixture, mixed, one_in
 from dpforest_duckdb.learners.tree_beside_sums import MIXTURES
@@ -57,11 +55,9 @@ def points_of(
     con.execute("CREATE OR REPLACE TABLE t (a VARCHAR, n INTEGER, c VARCHAR)")
     con.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
     domain, random = public(classes), np.random.default_rng(classes)
-    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
-        bits = Randomness.seeded(1).bits
     trees = [
         voting(t, random, classes, odds)
-        for t in random_trees(domain, 3, 2, np.ones(len(domain.attributes)), bits)
+        for t in random_trees(domain, 3, 2, np.ones(len(domain.attributes)), seeded(1).bits)
     ]
     engine = DuckDBEngine(con)
     coded = encode(

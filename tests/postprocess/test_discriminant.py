@@ -9,17 +9,15 @@ import duckdb
 import numpy as np
 import pytest
 from mixed_domains import LABELS
-from steps import encode
+from steps import encode, seeded
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, VARCHAR
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
-from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.learners import class_means
 from dpforest_duckdb.postprocess.discriminant import Moments, discriminant, noise_of_log_odds
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
-from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import unobserved
 from dpforest_duckdb.recipes import find
@@ -168,9 +166,7 @@ def test_boosting_starts_at_the_discriminant_of_the_attributes_in_order(
         histogram=tuple(private[0].sum(axis=0).tolist()),
     )
     account = Accountant(boosted.plan(request), sure, delta)
-    with pytest.warns(NotPrivateWarning):
-        randomness = Randomness.seeded(1)
-    context = TrainingContext(boosted, request, account, randomness, unobserved)
+    context = TrainingContext(boosted, request, account, seeded(1), unobserved)
     started = class_means.start_at_means(rows, context)
     assert list(started) == [0, 2, 3, 4]
     codes = con.execute(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import warnings
 from collections.abc import Callable
 
 import duckdb
@@ -12,17 +11,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from steps import adapted, spending
+from steps import adapted, seeded, spending
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, VARCHAR
 from dpforest_duckdb.engine.coded_rows.rows import DuckDBRows
-from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
 from dpforest_duckdb.privacy.noise import ExactNoise
-from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.recipes.ours.auto_rules import FEWEST, MOST
 from dpforest_duckdb.recipes.ours.constants import CAUTION
@@ -81,8 +78,7 @@ def test_no_number_of_rows_makes_the_default_overspend(
         domain(attributes, classes), epsilon, trees=most, rows_per_unit=rows_per_unit, delta=delta
     )
     account = Accountant(recipe.plan(request), epsilon, delta)
-    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
-        noise = ExactNoise(Randomness.seeded(rows).bits)
+    noise = ExactNoise(seeded(rows).bits)
     class_counts = np.array([rows] + [0] * (classes - 1))
     followed, settled = adapted(class_counts, recipe, request, account, noise)
     asked = spending(account)

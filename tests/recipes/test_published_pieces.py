@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import tomllib
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,18 +13,18 @@ import duckdb
 import numpy as np
 import pytest
 from recorder import NoNoise
+from steps import seeded
 from taxonomies import TAXONOMIES, WORKCLASS
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.domain.types import INTEGER, VARCHAR, column_type
-from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
+from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.learners.specialisation import draw_by_entry
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.bits import Bits
-from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.privacy.selection import Exponents
 from dpforest_duckdb.progress import unobserved
 from dpforest_duckdb.recipes import find
@@ -57,11 +56,6 @@ from dpforest_duckdb.splits.utilities import (
     WEIGHTED_MAX,
     Utility,
 )
-
-
-def seeded(seed: int = 0) -> Randomness:
-    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
-        return Randomness.seeded(seed)
 
 
 def numbers(*uppers: int) -> Domain:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -12,16 +11,15 @@ from grown_trees import ON_PATHS, RIGOROUS, SPECIALISED, VARIANTS, Rows, mixed, 
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from recorder import Call, record
-from steps import adapted, grow, spending
+from steps import adapted, grow, seeded, spending
 from variants import some
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import INTEGER, VARCHAR
-from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
+from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.plan import Plan, PlanError
-from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import RECIPES, find
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Request
@@ -74,8 +72,7 @@ def phase_by_phase(
     classes = len(request.domain.classes)
     places = random.random((rows, len(request.domain.cells)))
     labels = (places[:, 0] * classes + random.random(rows)).astype(np.int64) % classes
-    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
-        randomness = Randomness.seeded(seed)
+    randomness = seeded(seed)
     before: list[Tree] = []
     for phase in recipe.phases(request):
         account, followed = Telling(recipe.plan(phase), phase.epsilon, phase.delta), recipe

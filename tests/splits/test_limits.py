@@ -11,16 +11,15 @@ import numpy as np
 import pytest
 from grown_trees import domain, grown, mixed
 from shell import dpforest
-from steps import spending
+from steps import seeded, spending
 
 from dpforest_duckdb.domain import Domain
-from dpforest_duckdb.errors import DpforestError, NotPrivateWarning
+from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.learners import informative_tables, levels, specialisation
 from dpforest_duckdb.learners.levels import LEVELS
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.model.json_format import MAX_CHARACTERS, MAX_NODES
 from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import RECIPES, find
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.splits.candidates import candidates
@@ -108,8 +107,7 @@ def test_a_form_says_whether_its_chooser_ends_nodes(form: Recipe) -> None:
     counts = [np.zeros((1, cells, 2), dtype=np.int64) for cells in public.cells]
     for table in counts:
         table[0, 0, 0] = 100
-    with pytest.warns(NotPrivateWarning):
-        source = Randomness.seeded(0)
+    source = seeded()
     choice = Choice(
         candidates=ways,
         counts=counts,

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from grown_trees import RIGOROUS, SPECIALISED, VARIANTS, domain, grown, mixed, trained
+from steps import seeded
 
 from dpforest_duckdb.engine.base import POINTS
-from dpforest_duckdb.errors import NotPrivateWarning
 from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import RECIPES, find
 from dpforest_duckdb.splits.candidates import candidates
 from dpforest_duckdb.splits.choose import (
@@ -88,8 +86,7 @@ def test_the_level_loop_needs_a_chooser_and_learners_without_it_need_none() -> N
 
 def open_nodes(nodes: int, depth: int, attributes: int = 3) -> Choice:
     """Nodes that each attribute can split."""
-    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
-        bits = Randomness.seeded(3)
+    randomness = seeded(3)
     ways = candidates(domain(attributes=attributes), "multiway")
     return Choice(
         candidates=ways,
@@ -99,8 +96,8 @@ def open_nodes(nodes: int, depth: int, attributes: int = 3) -> Choice:
         noisy=None,
         epsilon=0,
         rows_per_unit=1,
-        noise=bits.noise,
-        bits=bits.bits,
+        noise=randomness.noise,
+        bits=randomness.bits,
         depth=depth,
     )
 
@@ -210,8 +207,7 @@ def test_an_attribute_is_drawn_in_proportion_to_its_weight_and_its_splits_alike(
     weights = np.arange(1.0, attributes + 1)
     allowed = np.ones((nodes, len(splits.attribute)), dtype=np.bool_)
     allowed[:, splits.attribute == attributes - 1] = False
-    with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
-        drawn = weighted_split(splits, allowed, weights, Randomness.seeded(5).bits)
+    drawn = weighted_split(splits, allowed, weights, seeded(5).bits)
     expected = weights[splits.attribute] / np.bincount(splits.attribute)[splits.attribute]
     expected[splits.attribute == attributes - 1] = 0
     expected *= nodes / expected.sum()
