@@ -38,13 +38,22 @@ def charge(epsilon: int = NANO, unit: PrivacyUnit = ROW, *, private: bool = True
 
 
 def encode(
-    engine: Engine, table: TableInfo, domain: Domain, unit: PrivacyUnit, **options: Any
+    engine: Engine,
+    table: TableInfo,
+    domain: Domain,
+    unit: PrivacyUnit = ROW,
+    *,
+    likely_rows: int = 0,
+    **options: Any,
 ) -> Any:
-    """The coded rows of a table, from a snapshot of its own, which ends when they are forgotten."""
-    likely_rows = options.pop("likely_rows", 0)
+    """The coded rows of a table, from a snapshot of its own, which ends when they are forgotten.
+
+    One tree sees all of them, unless the options of `Coding` say otherwise.
+    """
+    coding = Coding(domain, unit, **{"trees": 1, "sample": "all", "salt": 1} | options)
     with contextlib.ExitStack() as stack:
         snapshot = stack.enter_context(engine.snapshot(table))
-        rows = snapshot.encode(Coding(domain, unit, **options), likely_rows=likely_rows)
+        rows = snapshot.encode(coding, likely_rows=likely_rows)
         weakref.finalize(rows, stack.pop_all().close)
     return rows
 

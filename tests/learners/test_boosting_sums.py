@@ -19,7 +19,6 @@ from dpforest_duckdb.learners.boosting import WHOLE, gradient_scale, random_tree
 from dpforest_duckdb.postprocess.voting import integer_votes, of_two
 from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP, Measure
 from dpforest_duckdb.privacy.plan import PlannedQuery
-from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.tree import SCALE, Tree
 
 MEASURES = (PURE_DP, GAUSSIAN_DP)
@@ -73,9 +72,7 @@ def test_no_row_of_several_classes_adds_more_than_the_sensitivity(
 
 def coded(con: duckdb.DuckDBPyConnection, domain: Domain) -> DuckDBRows:
     engine = DuckDBEngine(con)
-    rows = encode(
-        engine, engine.table("t"), domain, PrivacyUnit("row"), trees=1, sample="all", salt=1
-    )
+    rows = encode(engine, engine.table("t"), domain)
     assert isinstance(rows, DuckDBRows)
     return rows
 

@@ -37,7 +37,6 @@ from dpforest_duckdb.learners.informative_tables import PARTS, draw_in_bins
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.randomness import Randomness
-from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import unobserved
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.splits.utilities import classified
@@ -186,15 +185,7 @@ def drawn(
     if rows:
         con.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)", rows)
     engine, candidates = DuckDBEngine(con), in_windows(cut(), PUBLIC)
-    coded = encode(
-        engine,
-        engine.table("t"),
-        candidates.counted,
-        PrivacyUnit("row"),
-        trees=1,
-        sample="all",
-        salt=1,
-    )
+    coded = encode(engine, engine.table("t"), candidates.counted)
     tables = [table[0] for table in coded.count_classes(0, 1)]
     request = find("log-odds").request(cut(), NANO, trees=turns, rows_per_unit=k)
     plan = SimpleNamespace(query=lambda purpose: True, row_noise=lambda k: 0.0)

@@ -68,7 +68,7 @@ def figures(con: duckdb.DuckDBPyConnection, units: Sequence[Sequence[Row]], k: i
     table = engine.table("t")
 
     def coded(domain: Domain) -> Any:
-        return encode(engine, table, domain, bounded, trees=1, sample="all", salt=1)
+        return encode(engine, table, domain, bounded)
 
     counted = coded(DOMAIN)
     private = [table[0] for table in counted.count_classes(0, 1)]

@@ -34,7 +34,6 @@ from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.privacy.noise import ExactNoise, laplace_deviation
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, counting
 from dpforest_duckdb.privacy.randomness import Randomness
-from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.progress import unobserved
 from dpforest_duckdb.recipes import adaptation, find
@@ -77,8 +76,7 @@ def coded(con: duckdb.DuckDBPyConnection, rows: list[Row]) -> CodedRows:
         columns = [list(column) for column in zip(*rows, strict=True)]
         con.execute("INSERT INTO t SELECT " + ", ".join(["unnest(?)"] * 5), columns)
     engine = DuckDBEngine(con)
-    table, unit = engine.table("t"), PrivacyUnit("row")
-    return encode(engine, table, DOMAIN, unit, trees=1, sample="all", salt=1)
+    return encode(engine, engine.table("t"), DOMAIN)
 
 
 def drawn(
@@ -502,9 +500,7 @@ def test_a_histogram_of_sums_counts_rows_by_their_leaves_in_all_trees(
         observe=unobserved,
     )
     engine, trees = DuckDBEngine(con), learner.trees_at_once(request)
-    table = encode(
-        engine, engine.table("t"), two, PrivacyUnit("row"), trees=trees, sample="all", salt=1
-    )
+    table = encode(engine, engine.table("t"), two, trees=trees)
     expected = np.zeros((pairs, 2), dtype=np.int64)
     for a, _, n, _, label in rows:
         expected[first.code(a) * second.cells + second.code(n), int(label == "c1")] += 1

@@ -27,7 +27,6 @@ from dpforest_duckdb.postprocess.class_shares import NoisyTable, shares_around
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.randomness import Randomness
-from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.request import TrainingContext
 from dpforest_duckdb.splits import choose
@@ -56,9 +55,7 @@ def released(
     request = replace(recipe.request(public(), NANO, rows_per_unit=k), rows=10**9)
     plan = recipe.plan(request)
     assert len(plan.query("root").by_depth) == 2  # type: ignore[union-attr]
-    coded = encode(
-        engine, engine.table("t"), public(), PrivacyUnit("row"), trees=1, sample="all", salt=1
-    )
+    coded = encode(engine, engine.table("t"), public())
     noise = NoNoise()
     random = Randomness(noise, seeded(1).bits, 1)  # type: ignore[arg-type]
     context = TrainingContext(recipe, request, Accountant(plan, NANO, 0), random, lambda _: None)

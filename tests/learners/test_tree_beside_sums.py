@@ -28,7 +28,6 @@ from dpforest_duckdb.postprocess.voting import integer_votes, of_two
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.plan import ROW_COUNTS
 from dpforest_duckdb.privacy.randomness import Randomness
-from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.recipes import adaptation, find
 from dpforest_duckdb.splits import choose
 from dpforest_duckdb.tree import LEAF, Tree
@@ -60,9 +59,7 @@ def points_of(
         for t in random_trees(domain, 3, 2, np.ones(len(domain.attributes)), seeded(1).bits)
     ]
     engine = DuckDBEngine(con)
-    coded = encode(
-        engine, engine.table("t"), domain, PrivacyUnit("row"), trees=1, sample="all", salt=1
-    )
+    coded = encode(engine, engine.table("t"), domain)
     rows_at_roots = coded.with_same_codes(1, likely_rows=likely_rows, owned=True)
     found = rows_at_roots.rate_mixtures([trees[:2], trees[2:]], MIXTURES, one_in)
     rows_at_roots.drop()
@@ -149,9 +146,7 @@ def test_a_table_without_rows_gives_no_points(con: duckdb.DuckDBPyConnection) ->
     domain = public(3)
     con.execute("CREATE TABLE t (a VARCHAR, n INTEGER, c VARCHAR)")
     engine = DuckDBEngine(con)
-    coded = encode(
-        engine, engine.table("t"), domain, PrivacyUnit("row"), trees=1, sample="all", salt=1
-    )
+    coded = encode(engine, engine.table("t"), domain)
     (tree,) = random_trees(domain, 1, 2, np.ones(len(domain.attributes)), Randomness.secure().bits)
     assert coded.rate_mixtures([[tree], [tree]], MIXTURES, 1).tolist() == [0] * len(MIXTURES)
 

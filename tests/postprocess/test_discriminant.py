@@ -18,7 +18,6 @@ from dpforest_duckdb.learners import class_means
 from dpforest_duckdb.postprocess.discriminant import Moments, discriminant, noise_of_log_odds
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import ATTO, NANO
-from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.progress import unobserved
 from dpforest_duckdb.recipes import find
 from dpforest_duckdb.request import TrainingContext
@@ -157,8 +156,7 @@ def test_boosting_starts_at_the_discriminant_of_the_attributes_in_order(
         "FROM (SELECT i, (i * i % 61 + i % 13) % 8 AS x FROM range(4_000) r(i))"
     )
     engine, boosted = DuckDBEngine(con), find("boosted")
-    unit = PrivacyUnit("row")
-    rows = encode(engine, engine.table("t"), domain, unit, trees=1, sample="all", salt=1)
+    rows = encode(engine, engine.table("t"), domain)
     private = [table[0] for table in rows.count_classes(0, 1)]
     sure = 10**5 * NANO
     request = replace(

@@ -45,16 +45,7 @@ def test_few_rows_are_counted_as_many_are(con: duckdb.DuckDBPyConnection, trees:
     second = Splits([trees], [0], [MULTIWAY], [0], [trees + 2])
     found, steps = [], []
     for likely_rows in (0, FEW_ROWS, FEW_ROWS + 1):
-        rows = encode(
-            engine,
-            table,
-            bound,
-            PrivacyUnit("row"),
-            trees=trees,
-            sample="all",
-            salt=1,
-            likely_rows=likely_rows,
-        )
+        rows = encode(engine, table, bound, trees=trees, likely_rows=likely_rows)
         shown: list[str] = []
         rows._stored.statements.trace = shown.append
         counts = rows.count_classes(0, trees) + rows.count_pairs(0, range(bound.cells[0]))
@@ -226,7 +217,7 @@ def test_products_are_summed_in_several_statements(
     engine = DuckDBEngine(con)
     table = engine.table("t")
     bound = domain_from_mapping({"target": "k", "column": columns}).bind(table.columns)
-    rows = encode(engine, table, bound, PrivacyUnit("row"), trees=1, sample="all", salt=1)
+    rows = encode(engine, table, bound)
     monkeypatch.setattr("dpforest_duckdb.engine.coded_rows.rows.MAX_SUMS", 2)
     positions = {0: np.array([[1], [10], [0]]), 1: np.array([[1, 2], [0, 5], [7, 3], [0, 0]])}
     placed = np.array([[*positions[0][i % 2], *positions[1][i % 3]] for i in range(9)])

@@ -104,13 +104,7 @@ def test_the_salt_is_bound_not_written(con: duckdb.DuckDBPyConnection) -> None:
     engine = DuckDBEngine(con, shown.append)
     table = engine.table("t")
     encode(
-        engine,
-        table,
-        domain().bind(table.columns),
-        PrivacyUnit("row"),
-        trees=3,
-        sample="disjoint",
-        salt=123456789123,
+        engine, table, domain().bind(table.columns), trees=3, sample="disjoint", salt=123456789123
     )
     assert shown
     assert "123456789123" not in "".join(shown)
@@ -127,7 +121,7 @@ def test_the_last_of_256_cells_is_looked_up(con: duckdb.DuckDBPyConnection) -> N
     table = engine.table("t")
     bound = domain_from_mapping({"target": "k", "column": columns}).bind(table.columns)
     assert bound.cells == (256,)
-    rows = encode(engine, table, bound, PrivacyUnit("row"), trees=1, sample="all", salt=1)
+    rows = encode(engine, table, bound)
     assert rows.sum_products({0: np.arange(256)[:, None]}).tolist() == [[3 * 255**2]]
     tree = one_split(bound, 0)
     votes = np.zeros_like(tree.votes)
@@ -152,7 +146,7 @@ def test_edges_are_searched_for_up_to_the_last_one_and_beyond_the_type(
     engine = DuckDBEngine(con)
     table = engine.table("t")
     bound = domain_from_mapping({"target": "k", "column": columns}).bind(table.columns)
-    rows = encode(engine, table, bound, PrivacyUnit("row"), trees=1, sample="all", salt=1)
+    rows = encode(engine, table, bound)
     expected = Counter(bound.attributes[0].code(value) for value in [*range(-2, 760), 2**63 - 1])
     found = rows.count_classes(0, 1)[0][0, :, 1]
     assert {cell: n for cell, n in enumerate(found.tolist()) if n} == expected
@@ -194,7 +188,7 @@ def test_whole_numbers_get_the_cells_that_python_gives_them(
     table = engine.table("t")
     bound = domain_from_mapping({"target": "k", "column": columns}).bind(table.columns)
     attribute = bound.attributes[0]
-    rows = encode(engine, table, bound, PrivacyUnit("row"), trees=1, sample="all", salt=1)
+    rows = encode(engine, table, bound)
     found = rows.count_classes(0, 1)[0][0, :, 1]
     expected = Counter(map(attribute.code, values))
     assert {cell: n for cell, n in enumerate(found.tolist()) if n} == expected
@@ -235,7 +229,7 @@ def test_numbers_with_many_edges_get_the_cells_that_python_gives_them(
     engine = DuckDBEngine(con)
     table = engine.table("t")
     bound = domain_from_mapping({"target": "k", "column": columns}).bind(table.columns)
-    rows = encode(engine, table, bound, PrivacyUnit("row"), trees=1, sample="all", salt=1)
+    rows = encode(engine, table, bound)
     expected = Counter(bound.attributes[0].code(value) for value in stored)
     found = rows.count_classes(0, 1)[0][0, :, 1]
     assert {cell: n for cell, n in enumerate(found.tolist()) if n} == expected
@@ -256,7 +250,7 @@ def test_numbers_with_few_edges_many_and_the_same_are_searched_for_together(
     engine = DuckDBEngine(con)
     table = engine.table("t")
     bound = domain_from_mapping({"target": "k", "column": columns}).bind(table.columns)
-    rows = encode(engine, table, bound, PrivacyUnit("row"), trees=1, sample="all", salt=1)
+    rows = encode(engine, table, bound)
     for attribute, counts in zip(bound.attributes, rows.count_classes(0, 1), strict=True):
         found = {cell: n for cell, n in enumerate(counts[0, :, 1].tolist()) if n}
         assert found == Counter(map(attribute.code, values))

@@ -160,7 +160,6 @@ def judged(
         unit,
         trees=trees,
         sample=sample,
-        salt=1,
         first_phase=first_phase,
         misclassified_weight=3,
     )

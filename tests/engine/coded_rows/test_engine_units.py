@@ -137,7 +137,7 @@ def test_a_patient_of_a_real_table_moves_no_more_than_the_bound(
     bound_domain = public.without(unit.columns).bind(engine.table(name).columns)
 
     def counts() -> list[np.ndarray]:
-        rows = encode(engine, engine.table(name), bound_domain, unit, trees=1, sample="all", salt=1)
+        rows = encode(engine, engine.table(name), bound_domain, unit)
         return rows.count_classes(0, 1)
 
     often = con.execute(

@@ -20,7 +20,6 @@ from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.learners.boosting import random_trees
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.privacy.bits import SecureBits
-from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.tree import Tree
 
 VALUES = {"a": ("x", "y", "z"), "b": ("t", "u"), "d": tuple("klmn")}
@@ -108,8 +107,8 @@ def test_points_are_those_of_the_plain_sums_of_votes(
     for mixture in MIXTURES:
         mixed = sum(weight * each for weight, each in zip(mixture, votes, strict=True))
         expected.append(int(points(mixed // MIXTURE_PARTS, labels).sum()))
-    engine, row = DuckDBEngine(con), PrivacyUnit("row")
-    coded = encode(engine, engine.table("t"), domain, row, trees=1, sample="all", salt=1)
+    engine = DuckDBEngine(con)
+    coded = encode(engine, engine.table("t"), domain)
     assert coded.rate_mixtures(parts, MIXTURES, 1).tolist() == expected
     few = coded.with_same_codes(1, likely_rows=1, owned=True)
     assert few.rate_mixtures(parts, MIXTURES, 1).tolist() == expected
@@ -123,8 +122,8 @@ def test_equal_rows_are_rated_together_if_there_are_many(
     """Many, if each of the 60 combinations of values and NULL has two rows on average."""
     con.execute("CREATE TABLE t AS SELECT 'x' AS a, 't' AS b, 'k' AS d, 'c0' AS c FROM range(7)")
     domain, run = public(2), list[str]()
-    engine, row = DuckDBEngine(con, trace=run.append), PrivacyUnit("row")
-    coded = encode(engine, engine.table("t"), domain, row, trees=1, sample="all", salt=1)
+    engine = DuckDBEngine(con, trace=run.append)
+    coded = encode(engine, engine.table("t"), domain)
     rows = coded.with_same_codes(1, likely_rows=likely_rows, owned=True)
     tree = Trees(domain).path(0)
     (one,) = points(tree.votes[tree.find(np.zeros((1, 3), dtype=np.int64))], np.zeros(1, int))
@@ -135,8 +134,8 @@ def test_equal_rows_are_rated_together_if_there_are_many(
 
 def test_votes_that_weights_do_not_leave_whole_are_refused(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE t AS SELECT 'x' AS a, 't' AS b, 'k' AS d, 'c0' AS c")
-    domain, engine, row = public(2), DuckDBEngine(con), PrivacyUnit("row")
-    rows = encode(engine, engine.table("t"), domain, row, trees=1, sample="all", salt=1)
+    domain, engine = public(2), DuckDBEngine(con)
+    rows = encode(engine, engine.table("t"), domain)
     tree = Trees(domain).path(0)
     odd = replace(tree, votes=tree.votes + np.arange(tree.nodes)[:, None] * np.arange(2))
     with pytest.raises(AssertionError, match="whole"):

@@ -17,7 +17,6 @@ from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.learners.boosting import random_trees
 from dpforest_duckdb.learners.growth import one_split
 from dpforest_duckdb.privacy.bits import SecureBits
-from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.tree import THRESHOLD, Tree
 
 
@@ -37,8 +36,7 @@ def test_sums_are_the_same_whether_leaves_are_stored_or_not(classes: int, many: 
     engine = DuckDBEngine(con, shown.append)
 
     def coded() -> CodedRows:
-        unit = PrivacyUnit("row", 1)
-        return encode(engine, engine.table("t"), domain, unit, trees=1, sample="all", salt=1)
+        return encode(engine, engine.table("t"), domain)
 
     random = np.random.default_rng(1)
 

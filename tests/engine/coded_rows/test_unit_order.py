@@ -72,7 +72,7 @@ def test_the_rows_of_a_unit_do_not_depend_on_other_units() -> None:
     def coded() -> DuckDBRows:
         engine = DuckDBEngine(con)
         unit = PrivacyUnit("who", 1)
-        found = encode(engine, engine.table("t"), domain, unit, trees=1, sample="all", salt=SALT)
+        found = encode(engine, engine.table("t"), domain, unit, salt=SALT)
         assert isinstance(found, DuckDBRows)
         return found
 
