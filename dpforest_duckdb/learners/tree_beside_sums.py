@@ -25,10 +25,10 @@ from dpforest_duckdb.learners.mixtures import draw_mixture, mixed
 from dpforest_duckdb.postprocess.log_odds import log_odds
 from dpforest_duckdb.postprocess.pipeline import leaf_noise
 from dpforest_duckdb.postprocess.shrinkage import shrink_to_parent, sum_upward
-from dpforest_duckdb.postprocess.voting import integer_votes
+from dpforest_duckdb.postprocess.voting import integer_votes, leaves_only
 from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
-from dpforest_duckdb.tree import LEAF, Tree
+from dpforest_duckdb.tree import Tree
 
 MIXTURES = (  # the weights of the sums and of the tree, in units of 1 / MIXTURE_PARTS
     (20, 0), (12, 0), (7, 0), (15, 7), (10, 10), (7, 15), (0, 20), (3, 3),
@@ -64,8 +64,7 @@ def _with_log_odds(tree: Tree, request: Request, noise: float) -> Tree:
     cells = request.domain.cells
     summed = sum_upward(tree, cells)
     odds = np.log(np.maximum(shrink_to_parent(summed, cells, noise), LEAST_SHARE))
-    votes = integer_votes(odds)
-    return replace(summed, votes=np.where((tree.kind == LEAF)[:, None], votes, 0))
+    return replace(summed, votes=leaves_only(tree, integer_votes(odds)))
 
 
 TREE_BESIDE_SUMS = Learner(
