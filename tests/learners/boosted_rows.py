@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import duckdb
+import numpy as np
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
+from dpforest_duckdb.postprocess.voting import integer_votes, leaves_only, of_two
 from dpforest_duckdb.privacy.amounts import ATTO
+from dpforest_duckdb.tree import Tree
 
 DELTA = ATTO // 10**5
 
@@ -28,6 +33,13 @@ def fill(con: duckdb.DuckDBPyConnection, rows: int, classes: int) -> None:
         " END, ['t', 'u', NULL][1 + i % 3], 'c' || ((i * i + i // 5) % ?) FROM range(?) AS r(i)",
         [classes, rows],
     )
+
+
+def voting(tree: Tree, random: np.random.Generator, classes: int, odds: float = 1.0) -> Tree:
+    """The tree with log-odds of this standard deviation as votes of its leaves."""
+    drawn = odds * random.normal(size=(tree.nodes, classes if classes > 2 else 1))
+    votes = integer_votes(drawn if classes > 2 else of_two(drawn[:, 0]))
+    return replace(tree, counts=None, votes=leaves_only(tree, votes), noise=None)
 
 
 def numbers(classes: int, more: int = 0) -> Domain:

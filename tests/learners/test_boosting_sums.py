@@ -7,7 +7,7 @@ import itertools
 import duckdb
 import numpy as np
 import pytest
-from boosted_rows import fill, public
+from boosted_rows import fill, public, voting
 from steps import encode, seeded
 
 from dpforest_duckdb.domain import Domain
@@ -16,10 +16,9 @@ from dpforest_duckdb.engine.coded_rows.rows import DuckDBRows
 from dpforest_duckdb.engine.shared.exponentials import ONE
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.learners.boosting import WHOLE, gradient_scale, random_trees, sensitivity
-from dpforest_duckdb.postprocess.voting import integer_votes, of_two
 from dpforest_duckdb.privacy.measure import GAUSSIAN_DP, PURE_DP, Measure
 from dpforest_duckdb.privacy.plan import PlannedQuery
-from dpforest_duckdb.tree import SCALE, Tree
+from dpforest_duckdb.tree import SCALE
 
 MEASURES = (PURE_DP, GAUSSIAN_DP)
 
@@ -75,12 +74,6 @@ def coded(con: duckdb.DuckDBPyConnection, domain: Domain) -> DuckDBRows:
     rows = encode(engine, engine.table("t"), domain)
     assert isinstance(rows, DuckDBRows)
     return rows
-
-
-def voting(tree: Tree, random: np.random.Generator, classes: int) -> Tree:
-    odds = random.normal(size=(tree.nodes, classes if classes > 2 else 1))
-    votes = integer_votes(odds if classes > 2 else of_two(odds[:, 0]))
-    return Tree(tree.kind, tree.attribute, tree.cell, tree.first, None, votes)
 
 
 @pytest.mark.parametrize("classes", [2, 5, 20])

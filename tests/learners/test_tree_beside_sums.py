@@ -11,6 +11,7 @@ from typing import Any, cast
 import duckdb
 import numpy as np
 import pytest
+from boosted_rows import voting
 from recorder import record
 from row_points import points
 from steps import encode, seeded
@@ -24,13 +25,11 @@ from dpforest_duckdb.learners.boosting import random_trees
 from dpforest_duckdb.learners.mixtures import RATED_ROWS, draw_mixture, mixed, one_in
 from dpforest_duckdb.learners.tree_beside_sums import MIXTURES
 from dpforest_duckdb.model.forest import Forest
-from dpforest_duckdb.postprocess.voting import integer_votes, of_two
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.plan import ROW_COUNTS
 from dpforest_duckdb.privacy.randomness import Randomness
 from dpforest_duckdb.recipes import adaptation, find
 from dpforest_duckdb.splits import choose
-from dpforest_duckdb.tree import LEAF, Tree
 
 
 def public(classes: int) -> Domain:
@@ -71,13 +70,6 @@ def points_of(
     alone = trees[2].votes[trees[2].find(codes)]
     odds = [(m[0] * scores + m[1] * alone) // MIXTURE_PARTS for m in MIXTURES]
     return found, np.stack([points(each, labels) for each in odds], axis=1)
-
-
-def voting(tree: Tree, random: np.random.Generator, classes: int, odds: float) -> Tree:
-    drawn = odds * random.normal(size=(tree.nodes, classes if classes > 2 else 1))
-    votes = integer_votes(drawn if classes > 2 else of_two(drawn[:, 0]))
-    votes = np.where((tree.kind == LEAF)[:, None], votes, 0)
-    return Tree(tree.kind, tree.attribute, tree.cell, tree.first, None, votes)
 
 
 def some_rows(rows: int, classes: int) -> list[tuple[str, int, str]]:

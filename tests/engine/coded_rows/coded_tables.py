@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -14,13 +15,14 @@ from dpforest_duckdb.engine.coded_rows.rows import DuckDBRows
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
+CLASSES = {"name": "k", "kind": "categorical", "domain": ["no", "yes"]}
 COLUMNS = [
     {"name": "a", "kind": "categorical", "domain": ["x", "y"], "nullable": True},
     {"name": "b", "kind": "numeric", "lower": 0, "upper": 3, "nullable": True},
     {"name": "c", "kind": "numeric", "edges": [0.5, 1.5], "nullable": False},
     {"name": "d", "kind": "categorical", "domain": [1, 2, 3], "nullable": False},
     {"name": "e", "kind": "categorical", "domain": [True, False], "nullable": False},
-    {"name": "k", "kind": "categorical", "domain": ["no", "yes"]},
+    CLASSES,
 ]
 TYPES = "a VARCHAR, b INTEGER, c DOUBLE, d INTEGER, e BOOLEAN, k VARCHAR"
 
@@ -45,6 +47,15 @@ def coded(
     )
 
 
+def coded_as(con: duckdb.DuckDBPyConnection, *columns: dict[str, Any]) -> tuple[DuckDBRows, Domain]:
+    """The rows of the table t, whose classes are k, as these columns have them; and the domain."""
+    engine = DuckDBEngine(con)
+    table = engine.table("t")
+    content = {"target": "k", "column": [*columns, CLASSES]}
+    bound = domain_from_mapping(content).bind(table.columns)
+    return encode(engine, table, bound), bound
+
+
 def fill(con: duckdb.DuckDBPyConnection, rows: int = 500, seed: int = 0) -> list[tuple]:
     random = np.random.default_rng(seed)
     pools: list[list] = [
@@ -61,14 +72,20 @@ def fill(con: duckdb.DuckDBPyConnection, rows: int = 500, seed: int = 0) -> list
     return made
 
 
+def python_codes(rows: Sequence[tuple], bound: Domain) -> tuple[np.ndarray, np.ndarray]:
+    """Python's own codes `[row, attribute]` of the rows with a class, and the classes' numbers."""
+    kept = [row for row in rows if row[-1] in bound.classes]
+    codes = [[a.code(v) for a, v in zip(bound.attributes, row, strict=False)] for row in kept]
+    return np.array(codes), np.array([bound.classes.index(row[-1]) for row in kept])
+
+
 def python_counts(rows: Sequence[tuple], bound: Domain) -> list[np.ndarray]:
     """What the SQL must count, from Python's own coding of the rows."""
-    kept = [row for row in rows if row[-1] in bound.classes]
+    codes, labels = python_codes(rows, bound)
     found = []
     for number, attribute in enumerate(bound.attributes):
         table = np.zeros((1, attribute.cells, len(bound.classes)), dtype=np.int64)
-        for row in kept:
-            table[0, attribute.code(row[number]), bound.classes.index(row[-1])] += 1
+        np.add.at(table[0], (codes[:, number], labels), 1)
         found.append(table)
     return found
 

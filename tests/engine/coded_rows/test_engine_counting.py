@@ -8,7 +8,7 @@ from unittest import mock
 import duckdb
 import numpy as np
 import pytest
-from coded_tables import TYPES, coded, domain, fill, python_counts
+from coded_tables import TYPES, coded, coded_as, domain, fill, python_counts
 from hypothesis import given
 from hypothesis import strategies as st
 from steps import encode
@@ -209,15 +209,11 @@ def test_products_are_summed_in_several_statements(
     con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     con.execute("CREATE TABLE t AS SELECT i % 2 AS a, i % 3 AS b, 'yes' AS k FROM range(9) r(i)")
-    columns = [
+    rows, _ = coded_as(
+        con,
         {"name": "a", "kind": "categorical", "domain": [0, 1], "nullable": False},
         {"name": "b", "kind": "categorical", "domain": [0, 1, 2], "nullable": False},
-        {"name": "k", "kind": "categorical", "domain": ["no", "yes"]},
-    ]
-    engine = DuckDBEngine(con)
-    table = engine.table("t")
-    bound = domain_from_mapping({"target": "k", "column": columns}).bind(table.columns)
-    rows = encode(engine, table, bound)
+    )
     monkeypatch.setattr("dpforest_duckdb.engine.coded_rows.rows.MAX_SUMS", 2)
     positions = {0: np.array([[1], [10], [0]]), 1: np.array([[1, 2], [0, 5], [7, 3], [0, 0]])}
     placed = np.array([[*positions[0][i % 2], *positions[1][i % 3]] for i in range(9)])

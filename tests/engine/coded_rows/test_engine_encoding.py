@@ -12,16 +12,15 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from coded_tables import TYPES, coded, domain, fill, python_counts
+from coded_tables import TYPES, coded, coded_as, domain, fill, python_counts
 from steps import encode
 from variants import some
 
-from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.engine.base import Coding, Gradients
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.learners.growth import one_split
 from dpforest_duckdb.privacy.unit import PrivacyUnit
-from dpforest_duckdb.scoring.codes import MAX_LOOKED_UP
+from dpforest_duckdb.scoring.codes import MAX_LOOKED_UP, DuckDBCodes
 
 
 @pytest.mark.parametrize("collation", ["COLLATE NOCASE", ""])
@@ -113,15 +112,10 @@ def test_the_salt_is_bound_not_written(con: duckdb.DuckDBPyConnection) -> None:
 def test_the_last_of_256_cells_is_looked_up(con: duckdb.DuckDBPyConnection) -> None:
     """Its number is the largest of its type."""
     con.execute("CREATE TABLE t AS SELECT 'outside' AS a, 'yes' AS k FROM range(3)")
-    columns = [
-        {"name": "a", "kind": "categorical", "domain": list(range(255)), "nullable": False},
-        {"name": "k", "kind": "categorical", "domain": ["no", "yes"]},
-    ]
-    engine = DuckDBEngine(con)
-    table = engine.table("t")
-    bound = domain_from_mapping({"target": "k", "column": columns}).bind(table.columns)
+    rows, bound = coded_as(
+        con, {"name": "a", "kind": "categorical", "domain": list(range(255)), "nullable": False}
+    )
     assert bound.cells == (256,)
-    rows = encode(engine, table, bound)
     assert rows.sum_products({0: np.arange(256)[:, None]}).tolist() == [[3 * 255**2]]
     tree = one_split(bound, 0)
     votes = np.zeros_like(tree.votes)
@@ -139,14 +133,9 @@ def test_edges_are_searched_for_up_to_the_last_one_and_beyond_the_type(
     limits = [*range(0, 3 * (edges - 1), 3), last]
     con.execute("CREATE TABLE t AS SELECT i AS x, 'yes' AS k FROM range(-2, 760) AS r(i)")
     con.execute("INSERT INTO t VALUES (9223372036854775807, 'yes')")
-    columns = [
-        {"name": "x", "kind": "numeric", "edges": limits, "nullable": False},
-        {"name": "k", "kind": "categorical", "domain": ["no", "yes"]},
-    ]
-    engine = DuckDBEngine(con)
-    table = engine.table("t")
-    bound = domain_from_mapping({"target": "k", "column": columns}).bind(table.columns)
-    rows = encode(engine, table, bound)
+    rows, bound = coded_as(
+        con, {"name": "x", "kind": "numeric", "edges": limits, "nullable": False}
+    )
     expected = Counter(bound.attributes[0].code(value) for value in [*range(-2, 760), 2**63 - 1])
     found = rows.count_classes(0, 1)[0][0, :, 1]
     assert {cell: n for cell, n in enumerate(found.tolist()) if n} == expected
@@ -177,22 +166,16 @@ def test_whole_numbers_get_the_cells_that_python_gives_them(
 ) -> None:
     """Those of a narrow range are looked up in a list. A bound may be beyond the type."""
     edges = sorted({first, first + 1, *range(first + 3, first + wide, 7), first + wide})
-    columns = [
-        {"name": "x", "kind": "numeric", "edges": edges},
-        {"name": "k", "kind": "categorical", "domain": ["no", "yes"]},
-    ]
     near = (edge + more for edge in edges for more in (-1, 0, 1))
     values = [None, low, high, *(value for value in near if low <= value <= high)]
     con.execute(f"CREATE TABLE t AS SELECT unnest(?)::{kind} AS x, 'yes' AS k", [values])
-    engine = DuckDBEngine(con)
-    table = engine.table("t")
-    bound = domain_from_mapping({"target": "k", "column": columns}).bind(table.columns)
+    rows, bound = coded_as(con, {"name": "x", "kind": "numeric", "edges": edges})
     attribute = bound.attributes[0]
-    rows = encode(engine, table, bound)
     found = rows.count_classes(0, 1)[0][0, :, 1]
     expected = Counter(map(attribute.code, values))
     assert {cell: n for cell, n in enumerate(found.tolist()) if n} == expected
-    looked_up = engine.dialect.looked_up(attribute, engine.dialect.ident("x"))
+    dialect = DuckDBCodes()
+    looked_up = dialect.looked_up(attribute, dialect.ident("x"))
     assert (looked_up is not None) == (wide < MAX_LOOKED_UP)
 
 
@@ -222,14 +205,7 @@ def test_numbers_with_many_edges_get_the_cells_that_python_gives_them(
         values += [float("nan"), float("inf"), -float("inf"), -0.0, 1e-300, *edges]
     con.executemany("INSERT INTO t VALUES (?, 1, 'yes')", [[value] for value in values])
     stored = [value for (value,) in con.execute("SELECT x FROM t").fetchall()]
-    columns = [
-        {"name": "x", "kind": "numeric", "edges": edges},
-        {"name": "k", "kind": "categorical", "domain": ["no", "yes"]},
-    ]
-    engine = DuckDBEngine(con)
-    table = engine.table("t")
-    bound = domain_from_mapping({"target": "k", "column": columns}).bind(table.columns)
-    rows = encode(engine, table, bound)
+    rows, bound = coded_as(con, {"name": "x", "kind": "numeric", "edges": edges})
     expected = Counter(bound.attributes[0].code(value) for value in stored)
     found = rows.count_classes(0, 1)[0][0, :, 1]
     assert {cell: n for cell, n in enumerate(found.tolist()) if n} == expected
@@ -243,14 +219,10 @@ def test_numbers_with_few_edges_many_and_the_same_are_searched_for_together(
     values = [*(n / 2 for n in range(-240, 280)), -math.inf, math.inf, math.nan, None]
     con.execute("CREATE TABLE t (few DOUBLE, many DOUBLE, same DOUBLE, k VARCHAR)")
     con.executemany("INSERT INTO t VALUES ($1, $1, $1, 'yes')", [[value] for value in values])
-    columns = [
+    rows, bound = coded_as(
+        con,
         *({"name": name, "kind": "numeric", "edges": list(some)} for name, some in edges.items()),
-        {"name": "k", "kind": "categorical", "domain": ["no", "yes"]},
-    ]
-    engine = DuckDBEngine(con)
-    table = engine.table("t")
-    bound = domain_from_mapping({"target": "k", "column": columns}).bind(table.columns)
-    rows = encode(engine, table, bound)
+    )
     for attribute, counts in zip(bound.attributes, rows.count_classes(0, 1), strict=True):
         found = {cell: n for cell, n in enumerate(counts[0, :, 1].tolist()) if n}
         assert found == Counter(map(attribute.code, values))

@@ -7,7 +7,7 @@ from collections import Counter
 import duckdb
 import numpy as np
 import pytest
-from coded_tables import TYPES, coded, domain, fill, parts
+from coded_tables import TYPES, coded, domain, fill, parts, python_codes
 from steps import encode
 from variants import some
 
@@ -34,11 +34,7 @@ def test_routing_agrees_with_branches(
     )  # trees of one statement
     made = fill(con)
     bound = domain().bind(DuckDBEngine(con).table("t").columns)
-    kept = [row for row in made if row[-1] in bound.classes]
-    codes = np.array(
-        [[a.code(v) for a, v in zip(bound.attributes, row, strict=False)] for row in kept]
-    )
-    labels = np.array([bound.classes.index(row[-1]) for row in kept])
+    codes, labels = python_codes(made, bound)
     rows = coded(con, trees=3)
     # three trees, each with another kind of split at its root
     splits = Splits([0, 1, 2], [0, 1, 3], [MULTIWAY, THRESHOLD, EQUALS], [0, 1, 2], [3, 7, 9])
@@ -67,10 +63,7 @@ def test_trees_label_rows_as_python_does(con: duckdb.DuckDBPyConnection, disjoin
     """Trees of depth 2, 1 and 0, after the rows were routed elsewhere, each row in one or both."""
     made = fill(con)
     bound = domain().bind(DuckDBEngine(con).table("t").columns)
-    kept = [row for row in made if row[-1] in bound.classes]
-    codes = np.array(
-        [[a.code(v) for a, v in zip(bound.attributes, row, strict=False)] for row in kept]
-    )
+    codes, classes = python_codes(made, bound)
     wide = bound.cells[0]
     leaf = [0] * (wide - 1)
     trees = [
@@ -92,8 +85,7 @@ def test_trees_label_rows_as_python_does(con: duckdb.DuckDBPyConnection, disjoin
     for key, number in zip(np.column_stack([labels, truth]).tolist(), counted, strict=True):
         found[tuple(key)] += int(number)
     given = [tree.votes.argmax(axis=1)[tree.find(codes)] for tree in trees]
-    classes = [bound.classes.index(row[-1]) for row in kept]
-    assert found == Counter(zip(*(g.tolist() for g in given), classes, strict=True))
+    assert found == Counter(zip(*(g.tolist() for g in (*given, classes)), strict=True))
     assert (rows.count_leaves(0, nodes) == before).all(), "the rows stay where they were"
 
 
