@@ -12,6 +12,7 @@ from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.book import Ledger
+from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.ledger.entries import Budget, Charge, Ending, Holder
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.unit import PrivacyUnit
@@ -77,5 +78,7 @@ def account(con: duckdb.DuckDBPyConnection, table: str = "t", **options: Any) ->
     return Account.of(engine, engine.table(table), **options)
 
 
-def spend(found: Account, epsilon: int = NANO, *, private: bool = True) -> tuple[int, ...]:
+def spend(
+    found: Account | DatasetAccount, epsilon: int = NANO, *, private: bool = True
+) -> tuple[int, ...]:
     return found.debit(charge(epsilon, private=private))

@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from ledger_entries import ROW, spend
 from steps import charge
 
 from dpforest_duckdb import budget, budgets, prepare, set_budget
@@ -18,17 +19,7 @@ from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.unit import PrivacyUnit
 
-ROW = PrivacyUnit("row")
 A, B = Path("/data/a.csv"), Path("/data/b.csv")
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
-    return Ledger(tmp_path / "ledger")
-
-
-def spend(account: DatasetAccount, epsilon: int = NANO, *, private: bool = True) -> tuple[int, ...]:
-    return account.debit(charge(epsilon, private=private))
 
 
 def spent(ledger: Ledger, *files: Path, dataset: str | None = None) -> int:

@@ -9,14 +9,12 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from ledger_entries import ROW, account
 from steps import charge
 
-from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import BudgetError
 from dpforest_duckdb.ledger.account import Account
-from dpforest_duckdb.privacy.unit import PrivacyUnit
 
-ROW = PrivacyUnit("row")
 THREADS = 4
 READER = """
 import sys, duckdb
@@ -37,12 +35,7 @@ def made(path: Path) -> Path:
     return path
 
 
-def account(con: duckdb.DuckDBPyConnection, table: str, ledger: Path | None = None) -> Account:
-    engine = DuckDBEngine(con)
-    return Account.of(engine, engine.table(table), ledger)
-
-
-def spend(found: Account, times: int) -> int:
+def granted_of(found: Account, times: int) -> int:
     """How many of so many debits are granted."""
     granted = 0
     for _ in range(times):
@@ -60,7 +53,7 @@ def race(accounts: list[Account], times: int) -> list[int]:
     granted = [0] * len(accounts)
 
     def work(number: int) -> None:
-        granted[number] = spend(accounts[number], times)
+        granted[number] = granted_of(accounts[number], times)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(len(accounts))]
     for thread in threads:
@@ -89,13 +82,13 @@ def attached_databases(home: Path, times: int) -> None:
         for name in ("one", "two"):
             con.execute(f"ATTACH '{made(home / name)}' AS {name}")
         book = home / "book"
-        account(con, "one.t", book).set_cap(times, 0, ROW, raise_cap=False)
+        account(con, "one.t", ledger=book).set_cap(times, 0, ROW, raise_cap=False)
         tables = ["one.t", "two.t"] * (THREADS // 2)
-        granted = race([account(con.cursor(), table, book) for table in tables], times)
+        granted = race([account(con.cursor(), table, ledger=book) for table in tables], times)
         assert sum(granted[::2]) == times, "capped at what one of two threads asks for"
         assert sum(granted[1::2]) == times * (THREADS // 2)
         for table, expected in (("one.t", granted[::2]), ("two.t", granted[1::2])):
-            assert account(con, table, book).budget().spent_epsilon == sum(expected)
+            assert account(con, table, ledger=book).budget().spent_epsilon == sum(expected)
 
 
 def read_only_processes(home: Path, times: int) -> None:
