@@ -32,11 +32,10 @@ from dpforest_duckdb.engine.base import (
 )
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.guarantee import Guarantee
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW, PrivacyUnit
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.tree import EQUALS, MULTIWAY, SCALE, THRESHOLD, Tree
 
-ROW = PrivacyUnit("row")
 COLUMNS = {"colour": VARCHAR, "size": INTEGER, "who": INTEGER, "label": VARCHAR}
 ROWS: list[tuple[str | None, int | None, int | None, str | None]] = [
     (["red", "blue", "grey", None][i % 4], [0, 1, 2, 3, None][i % 5], i // 3, ["no", "yes"][i % 2])

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import duckdb
 
-from dpforest_duckdb.privacy.unit import PrivacyUnit
-
-ROW = PrivacyUnit("row")
 CLASSES = {2: ("no", "yes"), 3: ("a", "b", "c")}
 
 

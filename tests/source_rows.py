@@ -29,7 +29,7 @@ pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")
 pyarrow = pytest.importorskip("pyarrow")
 
-LABEL, ROW, NAMES = ("label", ("no", "yes")), PrivacyUnit("row"), list(COLUMNS)
+LABEL, NAMES = ("label", ("no", "yes")), list(COLUMNS)
 
 
 def debits(book: Path) -> list[Debit]:

@@ -21,14 +21,12 @@ from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.noise import CountNoise
 from dpforest_duckdb.privacy.plan import ROW_COUNTS, Plan, counting
 from dpforest_duckdb.privacy.randomness import Randomness
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW, PrivacyUnit
 from dpforest_duckdb.progress import unobserved
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Grown, Request
 from dpforest_duckdb.training.context import RunContext
 from dpforest_duckdb.training.preliminary import row_counts
-
-ROW = PrivacyUnit("row")
 
 
 def charge(epsilon: int = NANO, unit: PrivacyUnit = ROW, *, private: bool = True) -> Charge:

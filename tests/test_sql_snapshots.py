@@ -22,7 +22,7 @@ from unittest import mock
 import duckdb
 import numpy as np
 import pytest
-from engine_conformance import COLUMNS, DOMAIN, ROW, ROWS
+from engine_conformance import COLUMNS, DOMAIN, ROWS
 
 import dpforest_duckdb.sql
 from dpforest_duckdb import demo
@@ -50,7 +50,7 @@ from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.guarantee import Guarantee
 from dpforest_duckdb.ledger.accounts import NoAccount
 from dpforest_duckdb.model.forest import Forest
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW, PrivacyUnit
 from dpforest_duckdb.scoring import score_sql
 from dpforest_duckdb.scoring.codes import SparkCodes
 from dpforest_duckdb.sklearn import declared

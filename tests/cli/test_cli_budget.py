@@ -14,7 +14,7 @@ from dpforest_duckdb import set_budget
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.entries import Debit, Holder
 from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW
 
 
 def test_a_seed_is_refused_on_a_capped_table(db: Path) -> None:
@@ -285,7 +285,7 @@ def test_a_list_of_budgets_reads_the_entries_as_often_for_many_as_for_few(
         with ledger.writing() as chain:
             for number in range(datasets):
                 holder = Holder(f"{number}", f"d{number}", f"dataset::d{number}")
-                chain.set_cap(holder, NANO, 0, PrivacyUnit("row"), raise_cap=False)
+                chain.set_cap(holder, NANO, 0, ROW, raise_cap=False)
         chain = ledger.read()
         chain.entries = Counted(chain.entries)
         Counted.passes = 0

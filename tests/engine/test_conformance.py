@@ -8,13 +8,14 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from engine_conformance import ROW, ROWS, Subject, bound, conforms
+from engine_conformance import ROWS, Subject, bound, conforms
 from variants import some
 
 from dpforest_duckdb.engine.base import Coding
 from dpforest_duckdb.engine.tables import snapshot
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.privacy.unit import ROW
 
 # each of them would change a statement that found it; a table macro is written out whole
 MACROS = {

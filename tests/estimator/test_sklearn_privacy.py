@@ -20,7 +20,7 @@ from dpforest_duckdb.errors import (
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW, PrivacyUnit
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")
@@ -33,8 +33,6 @@ from sklearn.model_selection import cross_val_score  # noqa: E402
 
 from dpforest_duckdb.sklearn import DPForestClassifier  # noqa: E402
 from dpforest_duckdb.sklearn.inputs import classes_in  # noqa: E402
-
-ROW = PrivacyUnit("row")
 
 
 def test_a_declared_domain_gives_a_private_model() -> None:

@@ -15,10 +15,9 @@ from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.ledger.entries import Budget, Charge, Ending, Holder
 from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW, PrivacyUnit
 
 VISITS = Holder("0f3a", "visits", "/data/hospital.duckdb::main.visits")
-ROW = PrivacyUnit("row")
 PLAN = [{"query": "count_classes", "depth": 1, "epsilon": NANO}]
 
 

@@ -30,11 +30,9 @@ from dpforest_duckdb.ledger.entries import Holder
 from dpforest_duckdb.ledger.note import Note, has_note
 from dpforest_duckdb.model import store
 from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW
 from dpforest_duckdb.training.opening import find_rows
 from dpforest_duckdb.training.prepare import prepare
-
-ROW = PrivacyUnit("row")
 
 
 @pytest.fixture

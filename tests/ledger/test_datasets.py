@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from ledger_entries import ROW, spend
+from ledger_entries import spend
 from steps import charge
 
 from dpforest_duckdb import budget, budgets, prepare, set_budget
@@ -17,7 +17,7 @@ from dpforest_duckdb.errors import BudgetError, DpforestError, PublicFactWarning
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW, PrivacyUnit
 
 A, B = Path("/data/a.csv"), Path("/data/b.csv")
 

@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ledger_entries import PLAN, ROW, VISITS, close_run, debit, holds, refusal, sentence, set_cap
+from ledger_entries import (
+    PLAN,
+    VISITS,
+    close_run,
+    debit,
+    holds,
+    refusal,
+    sentence,
+    set_cap,
+)
 from steps import charge
 
 from dpforest_duckdb.errors import BudgetError, DpforestError, UsageError
@@ -18,7 +27,7 @@ from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.chain import Chain
 from dpforest_duckdb.ledger.entries import Holder
 from dpforest_duckdb.privacy.amounts import ATTO, NANO, atto_delta, nano_epsilon
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW, PrivacyUnit
 
 OTHER = Holder("77c1", "stays", "/data/hospital.duckdb::main.stays")
 PERSON = PrivacyUnit("person_id", 3)

@@ -12,19 +12,20 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
-from ledger_entries import ROW, VISITS, debit, refusal, sentence, set_cap
+from ledger_entries import VISITS, debit, refusal, sentence, set_cap
 
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger import book as module
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.unit import ROW
 
 WORKER = """
 import sys
 from dpforest_duckdb.errors import BudgetError, DpforestError
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.entries import Charge, Holder
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW
 
 ledger, amount, attempts = Ledger(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 holder = Holder("0f3a", "visits", "/data/hospital.duckdb::main.visits")
@@ -32,7 +33,7 @@ sys.stdin.readline()
 while attempts:
     try:
         with ledger.writing() as chain:
-            chain.debit(holder, Charge(amount, 0, PrivacyUnit("row"), "auto", "m", True, ()))
+            chain.debit(holder, Charge(amount, 0, ROW, "auto", "m", True, ()))
         print("granted", flush=True)
     except BudgetError:
         pass

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from ledger_entries import ROW, account
+from ledger_entries import account
 from steps import charge
 
 from dpforest_duckdb.errors import BudgetError
 from dpforest_duckdb.ledger.account import Account
+from dpforest_duckdb.privacy.unit import ROW
 
 THREADS = 4
 READER = """
@@ -21,11 +22,11 @@ import sys, duckdb
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.ledger.account import Account
 from dpforest_duckdb.ledger.entries import Charge
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW
 engine = DuckDBEngine(duckdb.connect(sys.argv[1], read_only=True))
 account = Account.of(engine, engine.table("t"))
 for _ in range(int(sys.argv[2])):
-    account.debit(Charge(1, 0, PrivacyUnit("row"), "", "", True, ()))
+    account.debit(Charge(1, 0, ROW, "", "", True, ()))
 """
 
 

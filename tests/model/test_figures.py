@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scored_tables import CLASSES, ROW, scored_table
+from scored_tables import CLASSES, scored_table
 
 from dpforest_duckdb.engine.base import Outcomes
 from dpforest_duckdb.model.figures import (
@@ -32,7 +32,7 @@ from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.bits import SeededBits
 from dpforest_duckdb.privacy.noise import ExactNoise
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW, PrivacyUnit
 from dpforest_duckdb.training.evaluate import evaluate
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpforest_duckdb.errors.NotPrivateWarning")

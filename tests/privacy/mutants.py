@@ -50,7 +50,7 @@ from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.bits import SecureBits, SeededBits
 from dpforest_duckdb.privacy.noise import ExactNoise
 from dpforest_duckdb.privacy.plan import ROW_COUNTS, Plan
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW
 from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.ours import boosted, tree_beside_sums
 from dpforest_duckdb.recipes.published import guan_aggregation
@@ -466,7 +466,7 @@ def rows_counted_without_the_bound() -> None:
     """The noisy number of rows counts every row of a unit."""
     counts = Reader.class_counts
     Reader.class_counts = lambda self, *args: counts(  # type: ignore[method-assign]
-        replace(self, unit=PrivacyUnit("row")), *args
+        replace(self, unit=ROW), *args
     )
 
 
@@ -569,7 +569,7 @@ def medians_without_the_bound() -> None:
     """Bins are cut by every row of a unit."""
     counts = Reader.cell_counts
     Reader.cell_counts = lambda self, *args: counts(  # type: ignore[method-assign]
-        replace(self, unit=PrivacyUnit("row")), *args
+        replace(self, unit=ROW), *args
     )
 
 

@@ -25,7 +25,7 @@ from dpforest_duckdb.engine.base import Coding
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError
 from dpforest_duckdb.ledger.book import Ledger
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW
 from dpforest_duckdb.training.evaluate import evaluate
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.tree import LEAF, Tree
@@ -242,8 +242,8 @@ def test_scores_of_many_trees_do_not_overflow() -> None:
         engine = DuckDBEngine(con)
         options: dict[str, Any] = {"sample": "all", "salt": 1}
         with engine.snapshot(engine.table("t")) as rows:
-            once = rows.encode(Coding(domain, PrivacyUnit("row"), trees=1, **options))
+            once = rows.encode(Coding(domain, ROW, trees=1, **options))
             once.add_votes([leaf] * trees)
             once.add_votes([leaf] * trees)
-            often = rows.encode(Coding(domain, PrivacyUnit("row"), trees=trees, **options))
+            often = rows.encode(Coding(domain, ROW, trees=trees, **options))
             assert often.count_scores([np.full(trees, votes)], [votes * trees - 1])[1, 1] == 1

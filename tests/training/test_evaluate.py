@@ -11,7 +11,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from scored_tables import ROW, scored_table
+from scored_tables import scored_table
 from variants import some
 
 import dpforest_duckdb
@@ -24,7 +24,7 @@ from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.entries import Closing
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW, PrivacyUnit
 from dpforest_duckdb.training.evaluate import UNSEEN, evaluate
 from dpforest_duckdb.training.prepare import prepare
 

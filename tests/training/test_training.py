@@ -24,7 +24,7 @@ from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW
 from dpforest_duckdb.recipes import adaptation, find
 
 
@@ -125,7 +125,7 @@ def test_a_run_that_passes_the_cap_reads_nothing(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     visits(con)
-    ready(con, tmp_path).account.set_cap(NANO // 2, 0, PrivacyUnit("row"), raise_cap=False)
+    ready(con, tmp_path).account.set_cap(NANO // 2, 0, ROW, raise_cap=False)
     monkeypatch.setattr(DuckDBSnapshot, "encode", lambda *a, **k: pytest.fail("rows were read"))
     with pytest.raises(BudgetError, match=r"0\.5"):
         ready(con, tmp_path).execute()
@@ -137,7 +137,7 @@ def test_what_is_not_private_is_refused_under_a_cap(
     con: duckdb.DuckDBPyConnection, tmp_path: Path, options: dict
 ) -> None:
     visits(con)
-    ready(con, tmp_path).account.set_cap(9 * NANO, 0, PrivacyUnit("row"), raise_cap=False)
+    ready(con, tmp_path).account.set_cap(9 * NANO, 0, ROW, raise_cap=False)
     with warnings.catch_warnings(action="ignore", category=NotPrivateWarning):
         run = ready(con, tmp_path, **options)
     with pytest.raises(BudgetError, match="not private"):

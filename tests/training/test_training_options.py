@@ -21,7 +21,7 @@ from dpforest_duckdb.errors import PublicFactWarning
 from dpforest_duckdb.ledger.accounts import NoAccount, ruled_out
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.privacy.amounts import nano_epsilon
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW, PrivacyUnit
 from dpforest_duckdb.progress import Event, Phase
 
 
@@ -74,7 +74,7 @@ def test_an_identifier_without_a_privacy_unit_asks_for_one(
     con.execute('COMMENT ON COLUMN visits.who IS \'{"kind": "identifier"}\'')
     with pytest.raises(DpforestError, match="privacy_unit"):
         ready(con, tmp_path)
-    assert ready(con, tmp_path, privacy_unit="row").unit == PrivacyUnit("row")
+    assert ready(con, tmp_path, privacy_unit="row").unit == ROW
     run = ready(con, tmp_path, privacy_unit="WHO", rows_per_unit=3)
     assert run.unit == PrivacyUnit("who", 3)
     assert run.execute().guarantee.rows_per_unit == 3
@@ -198,5 +198,4 @@ def test_a_refused_run_warns_of_nothing(tmp_path: Path, con: duckdb.DuckDBPyConn
 
 
 def test_without_a_ledger_nothing_is_said_about_caps() -> None:
-    row = PrivacyUnit("row")
-    assert list(ruled_out(NoAccount(), NoAccount().budget(), row, given=False)) == []
+    assert list(ruled_out(NoAccount(), NoAccount().budget(), ROW, given=False)) == []

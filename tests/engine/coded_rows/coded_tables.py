@@ -13,7 +13,7 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.engine.coded_rows.rows import DuckDBRows
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW, PrivacyUnit
 
 CLASSES = {"name": "k", "kind": "categorical", "domain": ["no", "yes"]}
 COLUMNS = [
@@ -33,7 +33,7 @@ def domain() -> Domain:
 
 def coded(
     con: duckdb.DuckDBPyConnection,
-    unit: PrivacyUnit = PrivacyUnit("row"),  # noqa: B008
+    unit: PrivacyUnit = ROW,
     *,
     trees: int = 1,
     disjoint: bool = False,

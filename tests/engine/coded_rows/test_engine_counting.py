@@ -20,7 +20,6 @@ from dpforest_duckdb.engine.coded_rows.same_nodes import SameNodes
 from dpforest_duckdb.engine.shared.packing import MAX_BLOCK_COUNTS, MAX_CODES, WORD, blocks
 from dpforest_duckdb.engine.shared.siblings import Siblings, spared
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
-from dpforest_duckdb.privacy.unit import PrivacyUnit
 from dpforest_duckdb.tree import EQUALS, MULTIWAY, THRESHOLD
 
 
@@ -92,9 +91,8 @@ def test_keys_of_few_rows_are_whole_numbers(con: duckdb.DuckDBPyConnection) -> N
     columns = ", ".join(f"'v3' AS {name}" for name in names)
     con.execute(f"CREATE TABLE t AS SELECT {columns}, 'no' AS k FROM range(5)")
     engine = DuckDBEngine(con)
-    table, unit = engine.table("t"), PrivacyUnit("row")
-    coding = {"trees": 1, "sample": "all", "salt": 1, "likely_rows": 5}
-    rows = encode(engine, table, domain.bind(table.columns), unit, **coding)
+    table = engine.table("t")
+    rows = encode(engine, table, domain.bind(table.columns), likely_rows=5)
     read, found = rows._stored.arrays, []
     rows._stored.arrays = lambda sql, **step: found.append(read(sql, **step)) or dict(found[-1])
     assert [counts[0, 3, 0] for counts in rows.count_classes(0, 1)] == [5] * 8

@@ -19,7 +19,7 @@ from variants import some
 from dpforest_duckdb.engine.base import Coding, Gradients
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.learners.growth import one_split
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW
 from dpforest_duckdb.scoring.codes import MAX_LOOKED_UP, DuckDBCodes
 
 
@@ -66,7 +66,7 @@ def test_runs_that_share_codes_see_a_change_of_case(con: duckdb.DuckDBPyConnecti
     engine = DuckDBEngine(con)
     table = engine.table("t")
     bound = domain().bind(table.columns)
-    coding = Coding(bound, PrivacyUnit("row"), trees=1, sample="all", salt=1)
+    coding = Coding(bound, ROW, trees=1, sample="all", salt=1)
     with engine.snapshot(table, shared=True) as rows:
         first = rows.encode(coding, last=True).count_classes(0, 1)[0]
         con.execute("UPDATE t SET a = 'X'")
@@ -83,7 +83,7 @@ def test_no_trace_shows_if_rows_have_changed_between_runs(con: duckdb.DuckDBPyCo
         engine = DuckDBEngine(con, statements.append)
         table = engine.table("t")
         bound = domain().bind(table.columns)
-        coding = Coding(bound, PrivacyUnit("row"), trees=1, sample="all", salt=1)
+        coding = Coding(bound, ROW, trees=1, sample="all", salt=1)
         with engine.snapshot(table, shared=True) as rows:
             rows.encode(coding, last=True)
             if change:

@@ -14,7 +14,7 @@ from variants import some
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.engine.base import Coding, Sample, Splits
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW, PrivacyUnit
 from dpforest_duckdb.tree import EQUALS, MULTIWAY, THRESHOLD, Tree, branch_of
 
 
@@ -163,14 +163,14 @@ def test_rows_that_half_of_the_first_phase_trees_get_wrong_count_more_often(
 ) -> None:
     """Class 0 ("no") is wrong by one tree of two, class 1 by both, or neither."""
     fill(con)
-    plain = judged(con, PrivacyUnit("row"), "all")
-    both = judged(con, PrivacyUnit("row"), "all", constant(0), constant(0))
-    third = judged(con, PrivacyUnit("row"), "all", constant(0), constant(0), split_on(4, 1))
+    plain = judged(con, ROW, "all")
+    both = judged(con, ROW, "all", constant(0), constant(0))
+    third = judged(con, ROW, "all", constant(0), constant(0), split_on(4, 1))
     for before, after, more in zip(plain, both, third, strict=True):
         assert (after[:, :, 0] == before[:, :, 0]).all()
         assert (after[:, :, 1] == 3 * before[:, :, 1]).all()
         assert (more == after).all()
-    half = judged(con, PrivacyUnit("row"), "all", constant(0), constant(1))
+    half = judged(con, ROW, "all", constant(0), constant(1))
     assert all((after == 3 * before).all() for before, after in zip(plain, half, strict=True))
 
 
@@ -196,11 +196,11 @@ def test_a_bootstrap_draws_what_the_first_phase_trees_get_wrong(
 ) -> None:
     rows = fill(con)
     kept = sum(row[-1] in ("no", "yes") for row in rows)
-    drawn = judged(con, PrivacyUnit("row"), "bootstrap", constant(0), constant(0))[0]
+    drawn = judged(con, ROW, "bootstrap", constant(0), constant(0))[0]
     assert drawn[:, :, 0].sum() == 0
     assert (drawn.sum(axis=(1, 2)) == kept).all()
     con.execute("UPDATE t SET k = CASE WHEN e THEN 'no' ELSE 'yes' END")
-    right = judged(con, PrivacyUnit("row"), "bootstrap", split_on(4, 0))[0]
+    right = judged(con, ROW, "bootstrap", split_on(4, 0))[0]
     assert (right.sum(axis=(1, 2)) == len(rows)).all(), "no tree is wrong, so all rows are alike"
     assert (right.sum(axis=(0, 1)) > 0).all()
 
@@ -221,9 +221,8 @@ def test_the_root_of_the_eighty_sixth_tree_keeps_rows_of_all_classes(
     table = engine.table("t")
     bound = domain_from_mapping({"target": "k", "column": columns}).bind(table.columns)
     with engine.snapshot(table, shared=True) as rows:
-        unit = PrivacyUnit("row")
-        rows.encode(Coding(bound, unit, trees=1, sample="all", salt=1))
-        coded = rows.encode(Coding(bound, unit, trees=90, sample="all", salt=1))
+        rows.encode(Coding(bound, ROW, trees=1, sample="all", salt=1))
+        coded = rows.encode(Coding(bound, ROW, trees=90, sample="all", salt=1))
         split = [root for root in range(90) if root != 85]
         kinds, ones = [EQUALS] * len(split), [1] * len(split)
         first = list(range(90, 90 + 2 * len(split), 2))

@@ -16,7 +16,6 @@ from source_rows import (
     DOUBLED,
     NAMES,
     OF_TEXTS,
-    ROW,
     cells,
     columns,
     csv_file,
@@ -37,7 +36,7 @@ from dpforest_duckdb.engine.sources.files import matched
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.training.opening import find_rows
 
@@ -88,7 +87,7 @@ def test_no_value_of_a_csv_decides_about_a_type_or_fails_a_run(tmp_path: Path) -
     odd += [b"red,1e999,1,yes", b"red,nan,1,yes", b"red,1.5,1,no", b",,,", b'"red,1,1,no']
     path.write_bytes(b"colour,size,who,label\n" + b"\n".join([b"red,1,1,yes"] * 50 + odd))
     found = find_rows(con, path)
-    info = found.engine.typed(found.table, DOMAIN, PrivacyUnit("row"))
+    info = found.engine.typed(found.table, DOMAIN, ROW)
     assert info.columns == {"colour": VARCHAR, "size": BIGINT, "label": VARCHAR}
     with found.engine.snapshot(info) as rows:
         coded = rows.encode(Coding(DOMAIN.bind(info.columns), ROW, trees=1, sample="all", salt=1))
@@ -272,7 +271,7 @@ def test_one_thread_reads_a_csv_file(tmp_path: Path) -> None:
     domain = Domain(DOMAIN.attributes[1:], "label", ("no", "yes"))
     con = duckdb.connect(config={"threads": 2})
     rows = find_rows(con, path)
-    info = rows.engine.typed(rows.table, domain, PrivacyUnit("row"))
+    info = rows.engine.typed(rows.table, domain, ROW)
     with rows.engine.snapshot(info) as snapshot:
         coded = snapshot.encode(
             Coding(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)

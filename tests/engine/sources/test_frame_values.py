@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from engine_conformance import DOMAIN
 from source_rows import (
-    ROW,
     beside_y,
     cells,
     cells_of_each,
@@ -37,7 +36,7 @@ from dpforest_duckdb.engine.columns.casts import plain_text_sql, shortest
 from dpforest_duckdb.engine.columns.written_values import LEAST_FLOAT, plain_text, shortest_number
 from dpforest_duckdb.engine.sources.pandas_texts import with_texts
 from dpforest_duckdb.errors import PublicFactWarning
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW
 from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.training.opening import find_rows
 
@@ -72,7 +71,7 @@ def test_a_frame_with_missing_numbers_is_read_in_the_same_types() -> None:
     types = []
     for frame in (whole, holed):
         found = find_rows(duckdb.connect(), frame)
-        types.append(found.engine.typed(found.table, domain, PrivacyUnit("row")).columns)
+        types.append(found.engine.typed(found.table, domain, ROW).columns)
     assert types[0] == types[1] == {"size": BIGINT, "colour": DOUBLE, "label": VARCHAR}
 
 
@@ -105,7 +104,7 @@ def test_one_value_of_a_frame_does_not_change_how_the_others_are_read(
             duckdb.connect(),
             library({name: np.array(values, dtype=kind) for name, values in given.items()}),
         )
-        info = rows.engine.typed(rows.table, domain, PrivacyUnit("row"))
+        info = rows.engine.typed(rows.table, domain, ROW)
         with rows.engine.snapshot(info) as snapshot:
             coded = snapshot.encode(
                 Coding(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)

@@ -8,7 +8,15 @@ from typing import Any
 import duckdb
 import pytest
 from engine_conformance import COLUMNS, DOMAIN, ROWS
-from source_rows import ROW, columns, database, debits, fitted, pandas, parquet_file, polars
+from source_rows import (
+    columns,
+    database,
+    debits,
+    fitted,
+    pandas,
+    parquet_file,
+    polars,
+)
 from variants import some
 
 from dpforest_duckdb import BudgetError, DpforestError, UsageError, evaluate, prepare, train
@@ -20,6 +28,7 @@ from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.unit import ROW
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.training.opening import find_rows
 

@@ -12,7 +12,16 @@ import duckdb
 import numpy as np
 import pytest
 from engine_conformance import DOMAIN, ROWS, Subject, codes, conforms_without_tables
-from source_rows import ROW, WAYS, arrays, beside_y, csv_file, database, debits, fitted, pandas
+from source_rows import (
+    WAYS,
+    arrays,
+    beside_y,
+    csv_file,
+    database,
+    debits,
+    fitted,
+    pandas,
+)
 from test_sql_snapshots import TEMPLATES
 from variants import some
 
@@ -24,7 +33,7 @@ from dpforest_duckdb.engine.connection.statements import Statements
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.privacy.amounts import NANO
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW, PrivacyUnit
 from dpforest_duckdb.training.opening import find_rows
 from dpforest_duckdb.training.train import train_many
 

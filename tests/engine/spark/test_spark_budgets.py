@@ -15,7 +15,7 @@ from dpforest_duckdb.engine.base import Coding
 from dpforest_duckdb.engine.spark.engine import SparkEngine
 from dpforest_duckdb.engine.spark.steps import Steps
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.train import train
@@ -140,9 +140,7 @@ def test_columns_that_change_after_the_plan_are_not_read(spark: Any) -> None:
             "CREATE TABLE t USING parquet AS SELECT 'red' colour, '1' size, 1 who, 'no' label"
         )
         with pytest.raises(DpforestError, match="have changed"):
-            rows.encode(
-                Coding(DOMAIN.bind(info.columns), PrivacyUnit("row"), trees=1, sample="all", salt=1)
-            )
+            rows.encode(Coding(DOMAIN.bind(info.columns), ROW, trees=1, sample="all", salt=1))
     made(spark, "t", ROWS)
 
 

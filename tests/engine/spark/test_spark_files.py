@@ -19,7 +19,7 @@ from dpforest_duckdb.domain.types import BIGINT, VARCHAR
 from dpforest_duckdb.engine.base import Coding
 from dpforest_duckdb.engine.spark.files import SparkFiles
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW, PrivacyUnit
 from dpforest_duckdb.training.opening import find_rows
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.training.train import train, train_many
@@ -235,10 +235,9 @@ def test_decimal_classes_of_files_are_those_of_duckdb(spark: Any, tmp_path: Path
         SparkFiles(spark, folder),
         find_rows(duckdb.connect(), folder / "0.parquet").engine,
     ):
-        info = engine.typed(engine.table("rows"), domain, PrivacyUnit("row"))
+        info = engine.typed(engine.table("rows"), domain, ROW)
         with engine.snapshot(info) as snapshot:
-            unbounded = PrivacyUnit("row")
-            coding = Coding(domain.bind(info.columns), unbounded, trees=1, sample="all", salt=1)
+            coding = Coding(domain.bind(info.columns), ROW, trees=1, sample="all", salt=1)
             counts.append(snapshot.encode(coding).count_leaves(0, 1).tolist())
     assert counts[0] == counts[1] == [[1, 2]]
 

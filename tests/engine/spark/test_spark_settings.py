@@ -17,7 +17,7 @@ from dpforest_duckdb.engine.base import Coding
 from dpforest_duckdb.engine.spark.engine import SparkEngine
 from dpforest_duckdb.engine.spark.steps import Steps, own_session, refuse_meanings
 from dpforest_duckdb.errors import DpforestError
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW, PrivacyUnit
 from dpforest_duckdb.training.train import train
 
 # with --dist loadgroup one process runs the tests of these files, with one Spark at a time
@@ -55,7 +55,7 @@ def test_no_function_of_the_session_changes_a_count(spark: Any) -> None:
         info = engine.table("t")
         with engine.snapshot(info) as rows:
             coded = rows.encode(
-                Coding(DOMAIN.bind(info.columns), PrivacyUnit("row"), trees=1, sample="all", salt=1)
+                Coding(DOMAIN.bind(info.columns), ROW, trees=1, sample="all", salt=1)
             )
             counts.append(coded.count_classes(0, 1)[0].tolist())
     assert counts[0] == counts[1]

@@ -7,9 +7,7 @@ from typing import Any
 import duckdb
 
 from dpforest_duckdb import prepare
-from dpforest_duckdb.privacy.unit import PrivacyUnit
 
-ROW = PrivacyUnit("row")
 DDL = "CREATE TABLE {} (a ENUM ('x', 'y'), k BOOLEAN, who INTEGER)"
 
 

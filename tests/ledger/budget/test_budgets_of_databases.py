@@ -11,10 +11,11 @@ from typing import Any
 import duckdb
 import pytest
 from ledger_entries import account, spend
-from small_tables import ROW, fill, ready
+from small_tables import fill, ready
 
 from dpforest_duckdb import BudgetError, DpforestError
 from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.unit import ROW
 from dpforest_duckdb.training.train import train_many
 
 READER = """

@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 from ledger_entries import account
-from small_tables import ROW, fill, ready
+from small_tables import fill, ready
 
 from dpforest_duckdb import BudgetError, DpforestError, UsageError
 from dpforest_duckdb.audit.recipes import release_uncapped
@@ -24,6 +24,7 @@ from dpforest_duckdb.ledger.accounts import NoAccount
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.ledger.datasets import DatasetAccount
 from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.unit import ROW
 from dpforest_duckdb.training.evaluate import EvaluationTerms, evaluate_table
 from dpforest_duckdb.training.opening import find_rows
 from dpforest_duckdb.training.train import train_many

@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from ledger_entries import account, spend
-from small_tables import ROW, fill, ready
+from small_tables import fill, ready
 
 from dpforest_duckdb import (
     BudgetError,
@@ -21,6 +21,7 @@ from dpforest_duckdb import (
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.ledger.book import Ledger
 from dpforest_duckdb.privacy.amounts import NANO
+from dpforest_duckdb.privacy.unit import ROW
 
 
 def test_a_capped_table_that_lost_its_comment_and_name_is_not_a_new_one(

@@ -8,14 +8,14 @@ from typing import Any
 import duckdb
 import pytest
 from ledger_entries import account, spend
-from small_tables import ROW, fill, ready
+from small_tables import fill, ready
 from steps import charge
 
 from dpforest_duckdb import BudgetError, DpforestError, UsageError, set_budget
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.errors import PublicFactWarning
 from dpforest_duckdb.privacy.amounts import NANO, atto_delta
-from dpforest_duckdb.privacy.unit import PrivacyUnit
+from dpforest_duckdb.privacy.unit import ROW, PrivacyUnit
 from dpforest_duckdb.training.budget import set_cap
 
 
