@@ -56,6 +56,11 @@ class ForestContent:
         found = {int(a) for tree in self.trees for a in tree.attribute[tree.kind != LEAF]}
         return {number: self.domain.attributes[number] for number in sorted(found)}
 
+    @property
+    def read_columns(self) -> list[str]:
+        """The columns that scoring reads."""
+        return [attribute.column for attribute in self.used.values()]
+
     @cached_property
     def nodes(self) -> int:
         return sum(tree.nodes for tree in self.trees)

@@ -56,8 +56,7 @@ def fitted(attribute: Attribute, column: ColumnType | None) -> Attribute:
 def refuse_missing(forest: ForestContent, columns: Iterable[str], place: str = "the rows") -> None:
     """Raise `DpforestError` if `columns`, those of a `place`, lack some that a forest reads."""
     known = spellings(columns)
-    read = dict.fromkeys(attribute.column for attribute in forest.used.values())
-    missing = [name for name in read if fold(name) not in known]
+    missing = [name for name in dict.fromkeys(forest.read_columns) if fold(name) not in known]
     if missing:
         are, them = ("are no columns", "them") if len(missing) > 1 else ("is no column", "it")
         raise DpforestError(

@@ -307,8 +307,7 @@ def _refuse_other_account(
 
 def _read(forest: ForestContent, info: TableInfo, target: str, unit: PrivacyUnit) -> list[str]:
     """The columns of a table that an evaluation reads, as the table spells them."""
-    columns = [attribute.column for attribute in forest.used.values()]
-    names = {fold(name) for name in (*columns, target, *unit.columns)}
+    names = {fold(name) for name in (*forest.read_columns, target, *unit.columns)}
     return [name for name in info.columns if fold(name) in names]
 
 
@@ -318,8 +317,7 @@ def _labels(forest: ForestContent, info: TableInfo, target: str, unit: PrivacyUn
     Raises `DpforestError` for a column that is missing or has an unsuitable type.
     """
     found = spellings(info.columns)
-    read = [attribute.column for attribute in forest.used.values()]
-    refuse_folders(info, [target, *read, *unit.columns])
+    refuse_folders(info, [target, *forest.read_columns, *unit.columns])
     if fold(target) not in found:
         near = hint(target, info.columns)
         raise DpforestError(

@@ -47,7 +47,7 @@ def score_files(
     columns = column_types(source.columns)
     folders = folder_names(source.files)
     table = TableInfo(source.catalog, "main", source.name, columns, folders=folders)
-    refuse_folders(table, [attribute.column for attribute in forest.used.values()])
+    refuse_folders(table, forest.read_columns)
     rows = Scored(DUCKDB.ident(*table.key), columns)
     if source.types_from is not TypesFrom.SCHEMA:
         forest, rows = read_beside(forest, rows, source.types_from)

@@ -71,7 +71,7 @@ def _with_texts_beside(
 
     DuckDB takes the type of objects from some of them, and may round others.
     """
-    read = {fold(attribute.column) for attribute in forest.used.values()}
+    read = set(map(fold, forest.read_columns))
     objects = {
         str(name): np.asarray(rows[name])
         for name, kind in kinds_of(rows).items()

@@ -67,7 +67,7 @@ class DuckDBOutcomes:
         dialect, table = self._statements.dialect, self._table
         prefix = free_prefix(table.columns)
         comparison = compared(self._forest, self._labels, table, unit, dialect, prefix)
-        read = [*(a.column for a in self._forest.used.values()), self._labels.name]
+        read = [*self._forest.read_columns, self._labels.name]
         if unit and comparison.unit:
             read.append(unit.column)
         source = Scored(self._statements.rows_of(table, self._spelt(read)), table.columns)
