@@ -24,7 +24,7 @@ def remarks(domain: Domain, columns: Mapping[str, ColumnType]) -> tuple[str, ...
     bound a column of numbers, or numbers one of dates: a sentence for each column.
     """
     found = {fold(name): (name, kind) for name, kind in columns.items()}
-    label = Attribute(domain.target, "categorical", domain.classes)
+    label = domain.labels
     sentences, refusals = list[str](), Refusals()
     for attribute in (*domain.attributes, label):
         name, kind = found.get(fold(attribute.column), ("", None))

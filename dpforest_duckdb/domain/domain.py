@@ -96,6 +96,11 @@ class Domain:
         """The columns with the values of the attributes and the target."""
         return (*(attribute.column for attribute in self.attributes), self.target)
 
+    @property
+    def labels(self) -> Attribute:
+        """The classes, as an attribute that is the target's column."""
+        return Attribute(self.target, "categorical", self.classes)
+
     @cached_property
     def cells(self) -> tuple[int, ...]:
         """The number of cells of each attribute."""

@@ -230,7 +230,7 @@ def _forest(content: Mapping[str, Any], kind: type[AnyForest]) -> AnyForest:
         target_type=column_type(_text(given["target_type"])),
         classes=_texts(given["classes"]),
     )
-    labels = Attribute(domain.target, "categorical", domain.classes).bound(domain.target_type)
+    labels = domain.labels.bound(domain.target_type)
     enumerated = domain.target_type.labels
     if labels.values != domain.classes or (enumerated and set(domain.classes) - set(enumerated)):
         raise ValueError("classes do not fit the type")

@@ -65,7 +65,7 @@ def read_as(
     Raises `DpforestError` for a type that is no attribute's, or no privacy unit's.
     """
     found = spellings(table.columns)
-    label = Attribute(domain.target, "categorical", domain.classes)
+    label = domain.labels
     used = {
         name: attribute
         for attribute in (*domain.attributes, label)
