@@ -31,6 +31,11 @@ class PrivacyUnit:
         """The columns that name a unit: none for rows, even if a column is called "row"."""
         return () if self.is_row else (self.column,)
 
+    def refuse_target(self, target: str) -> None:
+        """Raise `DpforestError` if the unit is the column of the classes."""
+        if fold(target) in map(fold, self.columns):
+            raise DpforestError("The target cannot be the privacy unit: correct --privacy-unit.")
+
     def __str__(self) -> str:
         if self == ROW:
             return "each row"

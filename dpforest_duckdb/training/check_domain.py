@@ -80,8 +80,7 @@ def fit(rows: FoundRows, domain: Domain, unit: PrivacyUnit) -> FittedDomain:
 
     Raises `DpforestError` for what cannot be right.
     """
-    if fold(domain.target) in map(fold, unit.columns):
-        raise DpforestError("The target cannot be the privacy unit: correct --privacy-unit.")
+    unit.refuse_target(domain.target)
     refuse_row_as_names(rows, (*domain.columns, *domain.identifiers, *unit.columns))
     used = domain.without(unit.columns)
     used.refuse_missing(rows.table.columns)

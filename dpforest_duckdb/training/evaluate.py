@@ -323,8 +323,7 @@ def _labels(forest: ForestContent, info: TableInfo, target: str, unit: PrivacyUn
         raise DpforestError(
             f'There is no column "{target}"{near}: name the column of the classes with --target.'
         )
-    if fold(target) in map(fold, unit.columns):
-        raise DpforestError("The target cannot be the privacy unit: correct --privacy-unit.")
+    unit.refuse_target(target)
     column = found[fold(target)]
     labels = bound_labels(forest.domain.classes, column, info.columns[column])
     refuse_missing(forest, info.columns)
