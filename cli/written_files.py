@@ -30,7 +30,7 @@ def check_writable(
 
     And `UsageError` for one of the `others`, which are files of the same command.
     """
-    from dpforest_duckdb.model.files import refuse_replacing
+    from dpforest_duckdb.model.files import file_exists, refuse_replacing
 
     target = Path(path)
     if any(other and os.path.realpath(path) == os.path.realpath(other) for other in others):
@@ -41,4 +41,4 @@ def check_writable(
     if not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
         raise DpforestError(f"The file {path} cannot be written: check its folder and {option}.")
     if target.exists() and not replace:
-        raise DpforestError(f"There is a file {path} already: choose another or pass --replace.")
+        raise file_exists(path)

@@ -58,6 +58,11 @@ def refuse_replacing(path: Path, new: Content) -> None:
         )
 
 
+def file_exists(path: str | Path) -> DpforestError:
+    """The error for a file that is to be written, and is there."""
+    return DpforestError(f"There is a file {path} already: choose another or pass --replace.")
+
+
 def _holds(start: bytes, content: Content) -> bool:
     """Whether a file that begins with these bytes may hold this content."""
     begins = b"".join(start.removeprefix(b"\xef\xbb\xbf").lower().split())
@@ -95,9 +100,7 @@ def replacing(
         else:
             _name(temporary, target)
     except FileExistsError:
-        raise DpforestError(
-            f"There is a file {path} already: choose another or pass --replace."
-        ) from None
+        raise file_exists(path) from None
     except OSError as error:
         why = ": check folder and disk."
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
