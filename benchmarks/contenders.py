@@ -86,6 +86,10 @@ class Clock:
     def __init__(self) -> None:
         self.seconds: Counter[str] = Counter()
 
+    def outcome(self) -> Outcome:
+        """All phases, and their sum."""
+        return Outcome(sum(self.seconds.values()), dict(self.seconds))
+
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         start = time.perf_counter()
@@ -213,9 +217,8 @@ def train(con: Connection, job: Job, recipe: str) -> Outcome:
     assert forest.depth == job.depth, "the trees are as deep as was asked"
     if job.forest:
         forest.save(job.forest)
-    phases = dict(clock.seconds)
-    phases["other Python"] = seconds - sum(phases.values())
-    return Outcome(seconds, phases)
+    clock.seconds["other Python"] = seconds - sum(clock.seconds.values())
+    return clock.outcome()
 
 
 def timed(run: Run, clock: Clock) -> Run:
@@ -251,9 +254,8 @@ def train_default(con: Connection, job: Job, delta: float, recipe: str = "auto")
         )
         replace(run, engine=TimedEngine(run.engine.connection, clock)).execute()
         seconds = time.perf_counter() - start
-    phases = dict(clock.seconds)
-    phases["other Python"] = seconds - sum(phases.values())
-    return Outcome(seconds, phases)
+    clock.seconds["other Python"] = seconds - sum(clock.seconds.values())
+    return clock.outcome()
 
 
 def bare(con: Connection, job: Job) -> Outcome:
@@ -291,7 +293,7 @@ def bare(con: Connection, job: Job) -> Outcome:
         con.execute(
             f"SELECT node{job.depth}, class, count(*) FROM placed GROUP BY ALL"
         ).fetchnumpy()
-    return Outcome(sum(clock.seconds.values()), dict(clock.seconds))
+    return clock.outcome()
 
 
 def node_columns(job: Job, columns: list[str]) -> list[str]:
@@ -352,7 +354,7 @@ def lightgbm(con: Connection, job: Job) -> Outcome:
     }
     with clock.phase("fit"):
         lgb.train(options, lgb.Dataset(features, label), num_boost_round=job.trees)
-    return Outcome(sum(clock.seconds.values()), dict(clock.seconds))
+    return clock.outcome()
 
 
 def lightgbm_boosted(con: Connection, job: Job) -> Outcome:
@@ -369,7 +371,7 @@ def lightgbm_boosted(con: Connection, job: Job) -> Outcome:
         options |= {"objective": "multiclass", "num_class": job.classes}
     with clock.phase("fit"):
         lgb.train(options, lgb.Dataset(features, label), num_boost_round=100)
-    return Outcome(sum(clock.seconds.values()), dict(clock.seconds))
+    return clock.outcome()
 
 
 def hist_gradient_boosting(con: Connection, job: Job) -> Outcome:
@@ -381,7 +383,7 @@ def hist_gradient_boosting(con: Connection, job: Job) -> Outcome:
         features, label = matrix(con, job)
     with clock.phase("fit"):
         HistGradientBoostingClassifier(early_stopping=False).fit(features, label)
-    return Outcome(sum(clock.seconds.values()), dict(clock.seconds))
+    return clock.outcome()
 
 
 def matrix(con: Connection, job: Job) -> tuple[Any, Any]:
@@ -402,7 +404,7 @@ def sklearn(con: Connection, job: Job) -> Outcome:
         features, label = matrix(con, job)
     with clock.phase("fit"):
         RandomForestClassifier(job.trees, max_depth=job.depth, n_jobs=-1).fit(features, label)
-    return Outcome(sum(clock.seconds.values()), dict(clock.seconds))
+    return clock.outcome()
 
 
 def random_forest(con: Connection, job: Job) -> Forest:
@@ -459,7 +461,7 @@ def lightgbm_predict(con: Connection, job: Job) -> Outcome:
         features = pa.table(columns)
     with clock.phase("score"):
         model.predict(features)
-    return Outcome(sum(clock.seconds.values()), dict(clock.seconds))
+    return clock.outcome()
 
 
 def sklearn_predict(con: Connection, job: Job) -> Outcome:
@@ -476,7 +478,7 @@ def sklearn_predict(con: Connection, job: Job) -> Outcome:
         features, _ = matrix(con, job)
     with clock.phase("score"):
         forest.predict_proba(features)
-    return Outcome(sum(clock.seconds.values()), dict(clock.seconds))
+    return clock.outcome()
 
 
 def idle(con: Connection, job: Job) -> Outcome:

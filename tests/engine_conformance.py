@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from grown_trees import Rows
 
-from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import INTEGER, VARCHAR
@@ -342,7 +342,7 @@ def mixtures_get_points(rows: Snapshot, info: TableInfo) -> None:
 def outcomes_are_counted(rows: Snapshot, info: TableInfo) -> None:
     domain = bound(info)
     forest = ForestContent("m", "", Guarantee("1"), domain, (RED_IS_NO,))
-    labels = Attribute("label", "categorical", domain.classes).bound(info.columns["label"])
+    labels = domain.labels.bound(info.columns["label"])
     found = rows.count_outcomes(forest, labels)
     groups = zip(found.label, found.right, found.value, found.rows, strict=True)
     counted = {(int(label), int(right), float(value)): int(n) for label, right, value, n in groups}
@@ -402,7 +402,7 @@ def units_with_the_same_rows_use_different_ones(subject: Subject, info: TableInf
     pairs = [("red", 1, 1000 + i // 2, ["no", "yes"][i % 2]) for i in range(600)]
     unit, domain = PrivacyUnit("who", 1), bound(info)
     forest = ForestContent("m", "", Guarantee("1"), domain, (RED_IS_NO,))
-    labels = Attribute("label", "categorical", domain.classes).bound(info.columns["label"])
+    labels = domain.labels.bound(info.columns["label"])
 
     def used(salt: int) -> tuple[np.ndarray, np.ndarray]:
         """The rows of each class, in training and in a noisy evaluation."""
