@@ -117,12 +117,11 @@ class StoredRows:
         If the coded table is `owned`, it is dropped with them; then the rows here must not be used
         any more.
         """
-        one = copies == 1  # else the node_classes are computed again
         origin = replace(
             self._origin,
             name=self._origin.name if owned else random_name(),
-            type=self.node_class_type if one else unsigned(copies * self.classes),
-            roots=self._origin.roots if one else 1,
+            type=self._type_at_roots(copies),
+            roots=self._origin.roots if copies == 1 else 1,  # that share the one column
             owned=owned,
         )
         return StoredRows(self.statements, self.cursor, self.domain, copies, origin)
@@ -132,11 +131,15 @@ class StoredRows:
         origin = Origin(
             table=self.codes,
             name=random_name(),
-            type=self.node_class_type if copies == 1 else unsigned(copies * self.classes),
+            type=self._type_at_roots(copies),
             owned=False,
             restarted=True,
         )
         return StoredRows(self.statements, self.cursor, self.domain, copies, origin)
+
+    def _type_at_roots(self, copies: int) -> Sql:
+        """The type of the node_class columns of rows at the roots of so many trees."""
+        return self.node_class_type if copies == 1 else unsigned(copies * self.classes)
 
     @property
     def codes(self) -> Sql:
