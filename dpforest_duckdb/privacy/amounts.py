@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from decimal import ROUND_FLOOR, Decimal, InvalidOperation, localcontext
 
+from dpforest_duckdb.domain.values import plain_digits
 from dpforest_duckdb.errors import UsageError
 
 NANO = 10**9
@@ -100,5 +101,4 @@ def significant(amount: float) -> str:
 
 def show(amount: int, unit: int = NANO) -> str:
     """An integer budget as the shortest exact decimal: 1500000000 → '1.5'."""
-    text = format(Decimal(amount) / unit, "f")
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return plain_digits(Decimal(amount) / unit)
