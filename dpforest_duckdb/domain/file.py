@@ -70,8 +70,8 @@ def ignored_keys(path: str | Path) -> list[str]:
 
 def _keys_without_effect(column: Mapping[str, Any]) -> list[str]:
     """The keys of an attribute or an identifier that are for another kind, or for no edges."""
-    own = KEYS_OF_KIND.get(column.get("kind", ""), ())
-    others = [key for keys in KEYS_OF_KIND.values() for key in keys if key not in own]
+    fitting = KEYS_OF_KIND.get(column.get("kind", ""), ())
+    others = [key for keys in KEYS_OF_KIND.values() for key in keys if key not in fitting]
     if column.get("edges"):
         others.append("scale")
     return [key for key in column if key in others]
