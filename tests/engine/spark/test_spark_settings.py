@@ -69,6 +69,8 @@ def test_a_catalogue_that_a_session_names_is_in_our_own_too(spark: Any) -> None:
 
 @pytest.mark.parametrize("collation", ["UTF8_LCASE", "UTF8_BINARY_RTRIM"])
 def test_spellings_of_one_unit_are_in_one_tree(spark: Any, collation: str) -> None:
+    if collation.endswith("RTRIM") and spark.version.startswith("4.0."):
+        pytest.skip("Spark 4.0 has no collations that ignore spaces at the end")
     spark.sql("DROP TABLE IF EXISTS spelt")
     spark.sql(f"CREATE TABLE spelt (id STRING COLLATE {collation}, a STRING, y STRING)")
     ids = [
