@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +193,36 @@ def test_nobody_can_declare_rows_unseen_that_trained_the_model_by_the_ledger(
     assert evaluate(con, of_query, rest, epsilon=1, unseen=True, **parts).private  # type: ignore[arg-type]
 
 
+def test_only_a_run_that_may_have_made_the_model_shows_that_it_saw_the_rows(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that failed made none. One whose end was not recorded may have made it."""
+    scored_table(con, 2)
+    book, elsewhere = tmp_path / "ledger", tmp_path / "elsewhere"
+    run = partial(prepare, con, "t", target="label", privacy_unit="row", epsilon=1, seed=1)
+    forest = run(ledger=elsewhere).execute()
+    private = run(ledger=elsewhere, seed=None).execute()
+    of_persons = run(ledger=elsewhere, privacy_unit="who").execute()
+    con.execute("COMMENT ON TABLE t IS NULL")
+
+    def fails(*args: object, **options: object) -> None:
+        raise DpforestError("stopped here.")
+
+    failing = run(ledger=book)
+    with monkeypatch.context() as patched:
+        patched.setattr(DuckDBSnapshot, "encode", fails)
+        with pytest.raises(DpforestError, match="stopped here"):
+            failing.execute()
+    assert evaluate(con, forest, "t", epsilon=1, unseen=True, ledger=book).private
+    with monkeypatch.context() as patched:
+        patched.setattr(Account, "close_run", fails)
+        run(ledger=book).execute()
+    with pytest.raises(BudgetError, match="leave out unseen"):
+        evaluate(con, forest, "t", epsilon=1, unseen=True, ledger=book)
+    for other in (private, of_persons):  # which that run cannot have made
+        assert evaluate(con, other, "t", epsilon=1, unseen=True, ledger=book).private
+
+
 def test_a_model_of_unknown_origin_needs_a_declaration(
     con: duckdb.DuckDBPyConnection, tmp_path: Path
 ) -> None:
@@ -272,6 +303,44 @@ def test_figures_protect_whom_the_model_protects(
     assert account.budget().spent_epsilon == spent
     more = evaluate(con, forest, "u", epsilon=1, privacy_unit="person", ledger=book)
     assert more.unit == PrivacyUnit("person", 2)
+
+
+def test_figures_for_rows_are_refused_of_a_model_that_protects_persons(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    """Also if the model uses one row of each person, as figures for rows would."""
+    scored_table(con, 2)
+    book = tmp_path / "ledger"
+    forest = prepare(con, "t", target="label", epsilon=1, privacy_unit="who", ledger=book).execute()
+    with pytest.raises(UsageError, match="less than the model protects"):
+        evaluate(con, forest, "t", epsilon=1, privacy_unit="row", ledger=book)
+    assert dpforest_duckdb.budget(con, "t", ledger=book).spent_epsilon == NANO
+
+
+def test_figures_protect_whom_the_cap_protects_whatever_the_model_does(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    scored_table(con, 2)
+    con.execute("CREATE TABLE u AS FROM t")
+    book = tmp_path / "ledger"
+    forest = prepare(
+        con, "t", target="label", epsilon=1, privacy_unit="who", rows_per_unit=2, ledger=book
+    ).execute()
+    dpforest_duckdb.set_budget(con, "u", epsilon=1, privacy_unit="row", ledger=book)
+    assert evaluate(con, forest, "u", epsilon=1, ledger=book).unit == ROW
+
+
+def test_a_cap_whose_column_is_missing_is_refused_before_the_debit(
+    con: duckdb.DuckDBPyConnection, fit: Callable[..., Forest], tmp_path: Path
+) -> None:
+    scored_table(con, 2)
+    forest = fit(con, "t", target="label", privacy_unit="row")
+    given: dict[str, Any] = {"ledger": tmp_path / "book", "dataset": "rows"}
+    rows = con.table("t").df().astype({"who": "Int64"})
+    dpforest_duckdb.set_budget(con, rows, epsilon=1, privacy_unit="who", **given)
+    with pytest.raises(DpforestError, match='budget protects each "who", and there is no such'):
+        evaluate(con, forest, rows[["x", "label"]], epsilon=1, unseen=True, **given)
+    assert dpforest_duckdb.budget(con, rows, **given).spent_epsilon == 0
 
 
 def test_another_column_may_hold_the_classes(
