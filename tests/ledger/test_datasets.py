@@ -71,6 +71,13 @@ def test_a_cap_on_one_file_refuses_the_whole_glob(ledger: Ledger) -> None:
         spend(both, 1)
 
 
+def test_a_cap_on_a_glob_is_one_on_each_of_its_files(ledger: Ledger) -> None:
+    DatasetAccount(ledger, (A, B)).set_cap(NANO, 0, ROW, raise_cap=False)
+    for file in (A, B):
+        with pytest.raises(BudgetError, match="only 1 of the cap"):
+            spend(DatasetAccount(ledger, (file,)), 2 * NANO)
+
+
 def test_without_caps_a_glob_shows_the_budget_that_has_spent_most(ledger: Ledger) -> None:
     spend(DatasetAccount(ledger, (A,)))
     spend(DatasetAccount(ledger, (B,)), 3 * NANO)
@@ -93,6 +100,14 @@ def test_a_file_of_a_dataset_is_debited_there_without_the_name_too(ledger: Ledge
     with pytest.raises(BudgetError):
         spend(DatasetAccount(ledger, (B,)))
     assert spent(ledger, dataset="survey") == 3 * NANO
+
+
+def test_the_budget_of_a_dataset_keeps_its_name_in_runs_on_its_files(ledger: Ledger) -> None:
+    for _ in range(2):
+        spend(DatasetAccount(ledger, (A,), "survey"))
+        spend(DatasetAccount(ledger, (A,)))
+    (found,) = budgets(ledger.path)
+    assert (found.kind, found.name, found.facts()["spent"]) == ("dataset", "survey", 4)
 
 
 def test_what_a_file_spent_before_counts_in_its_dataset(ledger: Ledger) -> None:

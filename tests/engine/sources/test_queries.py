@@ -19,7 +19,15 @@ from source_rows import (
 )
 from variants import some
 
-from dpforest_duckdb import BudgetError, DpforestError, UsageError, evaluate, prepare, train
+from dpforest_duckdb import (
+    BudgetError,
+    DpforestError,
+    UsageError,
+    evaluate,
+    prepare,
+    train,
+    train_many,
+)
 from dpforest_duckdb.domain.file import domain_from_mapping
 from dpforest_duckdb.domain.table import TableInfo
 from dpforest_duckdb.domain.types import BIGINT
@@ -404,6 +412,8 @@ def test_caps_are_checked_again_when_a_query_is_debited(tmp_path: Path) -> None:
     for run in (view, query):
         with pytest.raises(BudgetError, match='table "t", which has a cap'):
             run.execute()
+        with pytest.raises(BudgetError, match='table "t", which has a cap'):
+            train_many([run])
     assert not debits(book)
 
 
@@ -517,6 +527,19 @@ def test_a_query_cannot_read_a_capped_file(tmp_path: Path) -> None:
     with pytest.raises(BudgetError, match="may read files"):
         fitted(con, con.sql(query), ledger=book, dataset="d")
     fitted(con, path, ledger=book)
+
+
+def test_a_query_of_a_file_of_a_capped_dataset_counts_in_that_dataset_alone(
+    tmp_path: Path,
+) -> None:
+    con, book, path = duckdb.connect(), tmp_path / "ledger", parquet_file(tmp_path)
+    query = f"FROM '{path}'"
+    capped = DatasetAccount(Ledger(book), (path.resolve(),), "capped")
+    capped.set_cap(NANO, 0, ROW, raise_cap=False)
+    with pytest.raises(BudgetError, match="may read files"):
+        fitted(con, con.sql(query), ledger=book, dataset="other")
+    fitted(con, con.sql(query), ledger=book, dataset="capped")
+    assert capped.budget().left_epsilon == 0
 
 
 def test_a_relation_of_another_connection_is_refused(tmp_path: Path) -> None:
