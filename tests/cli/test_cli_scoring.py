@@ -241,8 +241,8 @@ def test_evaluate_on_a_capped_table_wants_epsilon_and_debits_it(db: Path) -> Non
     before = state(db)
     refused(dpforest(*shared), '"visits" has a cap', "--epsilon")
     refused(dpforest(*shared, "--epsilon", "3.5"), "3.5", "only 3 of the cap of 4")
-    for unit in (("--privacy-unit", "row"), ("--rows-per-unit", "2")):
-        refused(dpforest(*shared, *unit), unit[0], "go with --epsilon", code=2)
+    for option in (("--privacy-unit", "row"), ("--rows-per-unit", "2"), ("--unseen",)):
+        refused(dpforest(*shared, *option), option[0], "go with --epsilon", code=2)
     assert state(db) == before
     said = dpforest(*shared, "--epsilon", "2.5", "--json")
     figures = {"model", "forest", "table", "rows", "accuracy", "log_loss", "auc", "private"}

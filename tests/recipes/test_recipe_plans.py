@@ -111,6 +111,7 @@ def test_an_adapted_plan_fits_into_what_was_debited() -> None:
     for other in (
         Plan((PlannedQuery("rows", "m", (5,)), PlannedQuery("split", "m", (15, 16)))),
         Plan((PlannedQuery("rows", "m", (4,)), PlannedQuery("split", "m", (15, 15)))),
+        Plan((PlannedQuery("rows", "m", (5,)), PlannedQuery("split", "m", (50, -30)))),
     ):
         fresh = Accountant(old, old.epsilon, 0)
         fresh.spend("rows")
