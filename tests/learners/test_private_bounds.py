@@ -159,6 +159,26 @@ def test_bounds_are_checked_if_most_attributes_are_numbers_and_rows_allow_it(
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=str)
+def test_units_of_three_rows_need_three_times_the_rows_for_the_same_queries(
+    measure: Measure,
+) -> None:
+    """The check and the windows then cost the same, which only in ε is taken off ε."""
+    for rows in (4_000, 10_000):
+        requests = []
+        for k in (1, 3):
+            asked = find("boosted").request(
+                numbers(*[(0, 1000)] * 20), NANO, rows_per_unit=k, delta=ATTO // 10**5
+            )
+            asked = with_check(asked, k * rows, measure)
+            further = with_windows(asked, 1, 20, k * rows, measure)
+            assert further is not None
+            requests.append(further)
+        one, three = requests
+        assert one.preliminary == three.preliminary
+        assert (one.epsilon < NANO) == (measure == PURE_DP)
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=str)
 def test_windows_are_drawn_at_their_cost(
     monkeypatch: pytest.MonkeyPatch, randomness: Randomness, measure: Measure
 ) -> None:

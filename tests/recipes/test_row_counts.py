@@ -244,6 +244,15 @@ def test_counts_that_were_asked_stay_in_every_later_plan() -> None:
         account.spend(Purpose.ROWS_AGAIN)
 
 
+@pytest.mark.parametrize("epsilon", [1, 30, 1000, 10**6])
+def test_with_a_delta_the_counts_cost_at_most_half_of_the_budget(epsilon: int) -> None:
+    """A part of a large ε, or beside a tiny δ, is a larger part of μ²."""
+    request = find("boosted").request(public(3), epsilon * NANO, delta=1)
+    for rows in (None, even(9, 3)):
+        queries = count_queries(request, rows)
+        assert 0 < sum(query.squared_mu for query in queries) <= request.squared_mu / 2
+
+
 @pytest.mark.parametrize("delta", [0, ATTO // 10**5])
 @pytest.mark.parametrize("recipe", OURS)
 def test_no_number_of_rows_makes_a_plan_dearer_than_its_budget(recipe: str, delta: int) -> None:
