@@ -16,6 +16,7 @@ from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import NANO, nano_epsilon
 from dpforest_duckdb.privacy.noise import laplace_deviation
 from dpforest_duckdb.privacy.plan import Plan, PlanError, PlannedQuery, counting
+from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes import RECIPES, find
 from dpforest_duckdb.recipes.recipe import Recipe
 from dpforest_duckdb.request import Level
@@ -169,3 +170,12 @@ def test_the_stated_noise_of_counts_is_the_largest_of_all_depths_for_all_rows_of
     query = counting("leaf of a layer", (NANO, NANO // 4), per_row=2)
     assert query.count_noise(3) == laplace_deviation(NANO // 4, 2 * 3)
     assert PlannedQuery("split", "permute-and-flip", (NANO,)).count_noise(3) is None
+
+
+@pytest.mark.parametrize("recipe", ["sulq-id3", "pinq-id3"])
+def test_the_stated_noise_of_counts_by_every_attribute_grows_with_their_number(recipe: str) -> None:
+    """A row is in two counts of each: of its value, and of its value and class."""
+    request = find(recipe).request(mixed(), NANO)
+    query = find(recipe).plan(request).query(Purpose.SPLIT)
+    changed = 2 * len(request.domain.attributes)
+    assert query.count_noise(3) == laplace_deviation(min(query.by_depth), changed * 3)

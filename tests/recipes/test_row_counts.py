@@ -255,7 +255,9 @@ def test_with_a_delta_the_counts_cost_at_most_half_of_the_budget(epsilon: int) -
 
 @pytest.mark.parametrize("delta", [0, ATTO // 10**5])
 @pytest.mark.parametrize("recipe", OURS)
-def test_no_number_of_rows_makes_a_plan_dearer_than_its_budget(recipe: str, delta: int) -> None:
+def test_no_number_of_rows_makes_a_plan_dearer_or_protects_fewer_rows_of_a_unit(
+    recipe: str, delta: int
+) -> None:
     chosen = find(recipe)
     for classes, epsilon in ((2, NANO), (3, NANO // 50), (3, 30 * NANO)):
         request = chosen.request(public(classes), epsilon, delta=delta, rows_per_unit=2)
@@ -263,6 +265,7 @@ def test_no_number_of_rows_makes_a_plan_dearer_than_its_budget(recipe: str, delt
             found = adaptation.adapted(chosen, request, np.full(classes, rows // classes))
             plan, settled = found.plan, found.request
             assert plan.fits(epsilon, delta)
+            assert settled.rows_per_unit == 2, "which scales the noise"
             assert plan.queries[: len(settled.preliminary)] == settled.preliminary
             counts = [query.purpose for query in plan.queries if query.purpose in ROW_COUNTS]
             assert counts in ([Purpose.ROWS], [Purpose.ROWS, Purpose.ROWS_AGAIN])

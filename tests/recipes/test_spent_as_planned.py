@@ -154,6 +154,7 @@ def check_that_the_plan_is_spent(
         picking = replace(adaptation, successor=adaptation.successor and pick)
         shown = replace(recipe, choose=one_by_one, adaptation=picking)
         for phase, account in phase_by_phase(shown, request, rows, seed):
+            assert phase.rows_per_unit % request.rows_per_unit == 0, "noise is for all of them"
             if not specialised:
                 assert all(call.bound % phase.rows_per_unit == 0 for call in given)
                 # a random split is shown to the chooser too, and asks nothing
