@@ -16,6 +16,7 @@ from visits import ready, visits
 
 import dpforest_duckdb
 from dpforest_duckdb import DpforestError, UsageError, budgets, load_domain, load_forest
+from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import PublicFactWarning
 from dpforest_duckdb.ledger.accounts import NoAccount, ruled_out
@@ -78,6 +79,23 @@ def test_an_identifier_without_a_privacy_unit_asks_for_one(
     run = ready(con, tmp_path, privacy_unit="WHO", rows_per_unit=3)
     assert run.unit == PrivacyUnit("who", 3)
     assert run.execute().guarantee.rows_per_unit == 3
+
+
+@pytest.mark.parametrize("computed", ["twice(x)", "(random() * 9)::INTEGER"])
+@pytest.mark.parametrize("options", [{"columns": ["x"], "privacy_unit": "y"}, {"columns": ["y"]}])
+def test_columns_computed_by_a_macro_or_at_random_are_refused(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path, computed: str, options: dict[str, Any]
+) -> None:
+    """As attributes, and as the privacy unit."""
+    con.execute("CREATE MACRO twice(a) AS 2 * a")
+    con.execute(
+        "CREATE TABLE t (x INTEGER CHECK (x BETWEEN 0 AND 9), label BOOLEAN, "
+        f"y INTEGER GENERATED ALWAYS AS ({computed}))"
+    )
+    numbers = [Attribute(name, "numeric", lower=0, upper=9) for name in "xy"]
+    given = {"domain": Domain(tuple(numbers), "label", ("false", "true")), "epsilon": 1, **options}
+    with pytest.raises(DpforestError, match='"y" of table "t" is computed by a macro'):
+        dpforest_duckdb.prepare(con, "t", ledger=tmp_path / "book", **given)
 
 
 def test_hostile_names_go_through(
