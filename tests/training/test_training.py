@@ -336,3 +336,14 @@ def test_prepare_takes_all_arguments_of_train_with_the_same_defaults() -> None:
         name: planned[name].default for name in own
     }
     assert set(planned) - set(own) == {"account", "leaks", "file"}
+
+
+def test_a_published_form_debits_what_it_spends_if_that_is_more_than_was_asked(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    visits(con)
+    run = ready(con, tmp_path, recipe="diprime", as_published=True, privacy_unit="row")
+    assert run.plan.epsilon > NANO
+    run.execute()
+    (debit,) = dpforest_duckdb.budget(con, "visits", ledger=tmp_path / "book").entries
+    assert debit.epsilon == run.plan.epsilon

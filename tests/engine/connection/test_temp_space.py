@@ -142,6 +142,24 @@ def test_rows_without_numbers_are_coded_once_and_bounded_so(
     assert 8 * 3 * coded < most_bytes(runs) < 8 * 5 * coded
 
 
+def test_the_bound_counts_a_column_of_nodes_for_each_tree_that_sees_all_rows(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    """Trees of disjoint rows share one."""
+    domain = of_texts(con, 1, 2)
+    for recipe, columns in (("hou-forest", 50), ("smooth-forest", 1)):
+        one, many = (
+            prepare(
+                con, "t", epsilon=1, domain=domain, recipe=recipe, trees=trees, privacy_unit="row",
+                ledger=tmp_path / "l",
+            )
+            for trees in (1, 50)
+        )  # fmt: skip
+        more = many.bytes_of_a_row - one.bytes_of_a_row
+        assert more >= 4 * (columns - 1)
+        assert (more == 0) == (columns == 1)
+
+
 @some(
     ("recipe", "number"),
     [
