@@ -107,6 +107,15 @@ def test_a_unit_more_changes_the_figure_of_the_check_by_its_sensitivity(
     assert after.private.sum() - before.private.sum() == before.bound == 3 * rows_per_unit
 
 
+def test_rows_without_a_number_are_in_no_bin_of_the_check() -> None:
+    """However many they are, bounds are not too wide for them."""
+    noise: Any = NoNoise()
+    bins = private_bounds.public_bins(numbers((0, 1)))
+    counts = np.zeros(bins.attributes[0].cells, dtype=np.int64)
+    counts[[0, -1]] = 10, 90
+    assert not private_bounds.too_wide(bins, [counts], 100, NANO, 1, noise)
+
+
 def test_the_check_errs_by_a_quarter_of_the_rows_in_one_case_of_a_hundred() -> None:
     """Laplace noise is above x scales in e^(-x) / 2 of all cases."""
     assert np.exp(-clear_check() / 4) / 2 == pytest.approx(0.01)
