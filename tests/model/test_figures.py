@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -267,3 +268,20 @@ def test_figures_that_say_nothing_say_why() -> None:
     assert empty.doubt.startswith("By the noisy counts, perhaps no row")
     assert empty.most_frequent is None
     assert replace(plain, rows=0).doubt.startswith("No row has a class")
+
+
+class OneRowLess(ExactNoise):
+    """Noise of -1 in one cell alone."""
+
+    def laplace(self, values: Any, epsilon: int, sensitivity: int) -> Any:
+        noisy = values.copy()
+        noisy[0, 1, 0] -= 1
+        return noisy
+
+
+def test_noise_that_leaves_no_row_leaves_no_figures() -> None:
+    grid = np.zeros((2, 2, len(EDGES) + 1), dtype=np.int64)
+    for rows in (0, 1):
+        grid[0, 1, 0] = rows  # of which noise leaves -1 and 0
+        found = noisy_figures(grid, NANO, ROW, 2, OneRowLess(SeededBits(1)))
+        assert (found.rows, found.accuracy, found.log_loss, found.auc) == (0, None, None, None)
