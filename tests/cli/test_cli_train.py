@@ -103,7 +103,7 @@ def test_options_that_do_nothing_or_protect_little_get_a_note(db: Path) -> None:
     few = dpforest(*train(db, "--dry-run", "--trees", "1", "--recipe", "joint-tables"))
     assert "Note: --trees has no effect: recipe joint-tables uses all attributes." in few.err
     some = dpforest(*train(db, "--dry-run", "--trees", "4", "--recipe", "boosted"))
-    assert "Note: --trees limits only the random trees of recipe boosted: it may have" in some.err
+    assert "Note: --trees limits only the random trees of recipe boosted: there may be" in some.err
     large = ("--recipe", "boosted", "--dry-run", "--delta")
     assert "Note: δ = 0.5 is above 0.001" in dpforest(*train(db, *large, "0.5")).err
     assert "δ = 0.001" not in dpforest(*train(db, *large, "0.001")).err
