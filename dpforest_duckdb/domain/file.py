@@ -48,8 +48,10 @@ def load_domain(path: str | Path, target: str | None = None) -> Domain:
     return _domain_of(_text_of(path), target)
 
 
-def ignored_keys(path: str | Path) -> list[str]:
-    """Sentences on the keys of a domain file that nothing reads. Raises as `load_domain`."""
+def ignored_keys(path: str | Path, target: str | None = None) -> list[str]:
+    """Sentences on the keys of a domain file that nothing reads; `target` and errors are as in
+    `load_domain`.
+    """
     content = _parsed(_text_of(path))
     of_file = [key for key in content if key not in FILE_KEYS]
     columns = [key for column in content.get("column", []) for key in column]
@@ -59,11 +61,11 @@ def ignored_keys(path: str | Path) -> list[str]:
         for place, keys in (("the file", of_file), ("columns", of_columns))
         if keys
     ]
-    target = fold(content.get("target", ""))
+    wanted = fold(target or content.get("target", ""))
     without_effect = [
         f'These keys of column "{column["name"]}" have no effect: {listed(keys)}.'
         for column in content.get("column", [])
-        if fold(column["name"]) != target and (keys := _keys_without_effect(column))
+        if fold(column["name"]) != wanted and (keys := _keys_without_effect(column))
     ]
     return unread + without_effect
 

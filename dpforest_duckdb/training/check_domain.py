@@ -55,7 +55,7 @@ def check_domain(rows: FoundRows, file: str | Path, target: str | None = None) -
         notes=(
             *fitted.remarks,
             *rows.remarks(fitted.domain, fitted.table.columns),
-            *ignored_keys(file),
+            *ignored_keys(file, target),
         ),
     )
 

@@ -349,3 +349,8 @@ def test_a_check_lists_the_keys_that_are_ignored(db: Path, tmp_path: Path) -> No
         assert [line for line in lines if " keys of " in line] == [f"Note: {note}" for note in said]
         notes = dpforest(*check, "--json").facts["notes"]
         assert len(notes) == len(said)
+    classes = ill.replace('kind = "categorical"\n', "")  # a target needs no kind
+    for head in ("", 'target = "age"\n'):  # --target names the target in any case
+        file.write_text(head + age + "ordered = true\n" + classes)
+        notes = dpforest(*check, "--target", "ill", "--json").facts["notes"]
+        assert notes == ['These keys of column "age" have no effect: "ordered".']
