@@ -84,12 +84,23 @@ def debiting(verb: Callable[..., None]) -> Callable[..., None]:
     def run(**options: Any) -> None:
         try:
             verb(**options)
-        except KeyboardInterrupt as error:
-            if not getattr(error, "__notes__", ()):
-                error.add_note(MAY_STAY)
-            raise
+        except (KeyboardInterrupt, Exception) as error:
+            stopped = _interruption(error)
+            if stopped is None:
+                raise
+            if not getattr(stopped, "__notes__", ()):
+                stopped.add_note(MAY_STAY)
+            raise stopped from None
 
     return run
+
+
+def _interruption(error: BaseException) -> KeyboardInterrupt | None:
+    """The interruption that an error is, or that a library made it of; None if it is neither."""
+    if isinstance(error, KeyboardInterrupt):
+        return error
+    ours = isinstance(error, DpforestError | OSError)
+    return KeyboardInterrupt() if _interrupted and not ours else None  # so does DuckDB
 
 
 def reported(verb: Callable[..., None]) -> Callable[..., None]:
@@ -129,8 +140,8 @@ def _exit_code(verb: Callable[[], None]) -> int:
     except (DpforestError, KeyboardInterrupt, OSError) as error:
         return ended_by(error)
     except Exception as error:
-        if _interrupted:  # DuckDB makes an error of its own of an interruption
-            return ended_by(KeyboardInterrupt())
+        if stopped := _interruption(error):
+            return ended_by(stopped)
         if os.environ.get("DPFOREST_DEBUG") == "1":
             traceback.print_exc()
         # the class alone: the text of a foreign exception can quote data

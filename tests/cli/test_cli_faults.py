@@ -22,6 +22,7 @@ from shell import PROGRAM, Said, dpforest, make, query, refused, run, state, tra
 
 from dpforest_duckdb import load_forest
 from dpforest_duckdb.cli import exit_codes, written_files
+from dpforest_duckdb.engine.tables.snapshot import DuckDBSnapshot
 from dpforest_duckdb.model import store
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.training.run import Run
@@ -282,6 +283,25 @@ def test_a_signal_that_a_library_swallowed_stops_before_the_debit(
             "dpforest budget."
         )
     assert state(db) == before
+
+
+def test_ctrl_c_after_the_debit_says_what_may_be_spent_whatever_a_library_makes_of_it(
+    db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DuckDB raises a RuntimeError if a signal ends a query of the main thread."""
+
+    def pressed(*of: object, **more: object) -> None:
+        with contextlib.suppress(KeyboardInterrupt):
+            exit_codes.interrupt(signal.SIGINT, None)
+        raise RuntimeError("Query interrupted")
+
+    monkeypatch.setattr(exit_codes, "_interrupted", [])
+    monkeypatch.setattr(DuckDBSnapshot, "encode", pressed)
+    before = state(db)
+    said = dpforest(*train(db, "--name", "new"))
+    assert said.code == 130
+    assert said.err.splitlines()[-1].endswith(exit_codes.MAY_STAY)
+    assert state(db) != before
 
 
 def test_ctrl_c_in_a_verb_that_debits_nothing_says_nothing_about_debits(
