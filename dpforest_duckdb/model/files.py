@@ -69,8 +69,10 @@ def _holds(start: bytes, content: Content) -> bool:
     if _STARTS[content]:
         return begins.startswith(_STARTS[content])
     others = tuple(known for starts in _STARTS.values() for known in starts)
+    if start[8:12] == b"DUCK" and b"\0" in start[12:20]:  # a database, then its version
+        return False
     header = start.partition(b"\n")[0]  # names alone: a value may have a zero
-    return b"\0" not in header and start[8:12] != b"DUCK" and not begins.startswith(others)
+    return b"\0" not in header and not begins.startswith(others)
 
 
 @contextlib.contextmanager

@@ -97,6 +97,8 @@ def test_csv_data_replaces_csv_data_whatever_its_values_but_no_database(tmp_path
     file, ledger, database = (tmp_path / f"{name}.csv" for name in ("rows", "ledger", "database"))
     file.write_bytes(b'age,ill\n1,"n\0o"\n')
     refuse_replacing(file, "CSV data")
+    file.write_text("species,DUCK\n1,2\n")
+    refuse_replacing(file, "CSV data")
     with closing(sqlite3.connect(ledger)) as con:
         con.execute("CREATE TABLE entries (n INTEGER)")
     duckdb.connect(database).close()
