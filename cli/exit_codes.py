@@ -96,11 +96,13 @@ def debiting(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 def _interruption(error: BaseException) -> KeyboardInterrupt | None:
-    """The interruption that an error is, or that a library made it of; None if it is neither."""
+    """The error as an interruption, if it is one, or if a library such as DuckDB raised another
+    error because of one; else None.
+    """
     if isinstance(error, KeyboardInterrupt):
         return error
     ours = isinstance(error, DpforestError | OSError)
-    return KeyboardInterrupt() if _interrupted and not ours else None  # so does DuckDB
+    return KeyboardInterrupt() if _interrupted and not ours else None
 
 
 def reported(verb: Callable[..., None]) -> Callable[..., None]:

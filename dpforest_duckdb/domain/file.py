@@ -71,7 +71,7 @@ def ignored_keys(path: str | Path, target: str | None = None) -> list[str]:
 
 
 def _keys_without_effect(column: Mapping[str, Any]) -> list[str]:
-    """The keys of an attribute or an identifier that are for another kind, or for no edges."""
+    """The keys that columns of this kind do not have, and a scale beside edges."""
     fitting = KEYS_OF_KIND.get(column.get("kind", ""), ())
     others = [key for keys in KEYS_OF_KIND.values() for key in keys if key not in fitting]
     if column.get("edges"):
