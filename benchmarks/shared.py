@@ -138,15 +138,17 @@ class Results:
 
     def code_note(self) -> str:
         """What a page says of the code that made the runs."""
-        text = f"The code that was measured has the digest {self._code} (`shared.code_digest`)."
+        text = f"The hash of the measured code is {self._code} "
+        text += "(`code_digest` in `benchmarks/shared.py`)."
         earlier = sum(code != self._code for code in self._used.values())
         same = " or ".join(key for key in self._keys if key not in self._group_keys)
         if earlier:
             text += (
-                f" {earlier:,} of {len(self._used):,} runs were made with earlier code. They "
-                f"count: of each group of runs that differ only in {same}, at least one was "
-                "repeated with this code and gave the same figures. So a change of the code that "
-                "alters only few runs of a group may be missing."
+                f" {earlier:,} of {len(self._used):,} runs were made with earlier code. They are "
+                f"used, because a sample was repeated: of each set of runs that differ only in "
+                f"{same}, at least one was made again with this code, and its figures were the "
+                "same. So a change of the code that alters only a few runs of a set may not show "
+                "here."
             )
         return text
 
