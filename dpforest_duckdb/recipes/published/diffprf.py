@@ -48,7 +48,8 @@ LINES = (
     Line("The depth is 5.", "thesis Table 4.1", "depth"),
     Line("ID3 makes a child per value of an attribute.", "thesis §4.2 and (3.5)", "split_type"),
     Line(
-        "Numeric attributes are cut by entropy until the MDL rule (4.4) ends it.",
+        "Numeric attributes are cut by entropy until the rule of minimum description length "
+        "(4.4) ends it.",
         "thesis §4.3.1",
         "split_type",
         assumed="Both forms have public bins, because these cuts are read from the rows.",

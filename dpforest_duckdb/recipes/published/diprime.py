@@ -71,7 +71,7 @@ LINES = (
         assumed="(4.14) to (4.16) are read with a minus sign, which they lack in print.",
     ),
     Line(
-        "The attribute is drawn by −MSE, with Δ = 4P²/N.",
+        "The attribute is drawn by −MSE (mean squared error), with Δ = 4P²/N.",
         "thesis (4.16)",
         "choose: MSE_OF_SIGNED",
         repaired="It is drawn by Gini weighted by rows, Δ = 2. That is monotone, so the factor 2 "

@@ -70,7 +70,8 @@ LINES = (
         assumed="It is chosen among all that a node has left.",
     ),
     Line(
-        "The exponential mechanism draws the attribute by IG_GR = (w1 + w2 / SI) · IG.",
+        "The exponential mechanism draws the attribute by IG_GR = (w1 + w2 / SI) · IG, where IG is "
+        "the information gain and SI the split information.",
         "thesis (4.8), (4.9), (4.20)",
         "choose: GAIN_AND_RATIO",
     ),

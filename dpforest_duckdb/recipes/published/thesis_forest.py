@@ -79,7 +79,7 @@ LINES = (
         assumed="It is √m in the published form and m − 1 in the rigorous one.",
     ),
     Line(
-        "The attribute is drawn by −MSE, with P = 1.",
+        "The attribute is drawn by −MSE (mean squared error), with P = 1.",
         "thesis (5.3)",
         "choose: MSE_OF_SIGNED",
         assumed="(5.1) to (5.3) get the minus sign that they lack in print. Labels are −1 and 1, "

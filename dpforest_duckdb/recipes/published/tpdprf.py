@@ -59,14 +59,15 @@ LINES = (
         assumed="The points of numbers are public bin edges.",
     ),
     Line(
-        "Features have a relevance by symmetrical uncertainty and an interaction by "
-        "NIG. The top p by weight are kept.",
+        "Features have a relevance by symmetrical uncertainty, an interaction by normalised "
+        "interaction gain, and a weight by the algorithm IG-RFE of Lin et al. The top p by weight "
+        "are kept.",
         "thesis §4.3.4, (4.24) to (4.26)",
         "learner: relevant",
         repaired="√m random attributes are used instead.",
     ),
     Line(
-        "IG-RFE, the threshold of relevance and p have values.",
+        "IG-RFE is defined, and the threshold of relevance and p have values.",
         NO_TEXT,
         "learner: relevant",
         assumed="The weight is uncertainty times mean interaction, computed once for all trees "
