@@ -200,9 +200,8 @@ def reached(cells: Sequence[Cell], delta: float) -> str:
         means = [statistics.mean(values) for values in zip(
             *((cell.accuracy, aim.accuracy) for cell, aim in pairs), strict=True
         )]  # fmt: skip
-        line = (
-            f"- {file}: within .01 of the best seen in accuracy {sum(right)} of {len(right)} rows"
-        )
+        line = f"- `targets/{file}`: within .01 of the best seen "
+        line += f"in accuracy {sum(right)} of {len(right)} rows"
         line += f", in AUC {sum(areas)} of {len(areas)}; mean accuracy {means[0]:.4f}, of the best "
         line += f"seen {means[1]:.4f}."
         beaten = [
@@ -216,8 +215,9 @@ def reached(cells: Sequence[Cell], delta: float) -> str:
     below = sum(cell.accuracy < cell.majority - NEAR for cell in auto)
     above = sum(cell.log_loss is not None and cell.log_loss > cell.entropy + NEAR for cell in auto)
     lines.append(
-        f"- Rows below the most frequent class by more than .01: {below} of {len(auto)}; with a "
-        f"log loss above that of the class shares by more than .01: {above}."
+        "- Rows with an accuracy below the share of the most frequent class by more than .01: "
+        f"{below} of {len(auto)}; with a log loss above that of the class shares by more than .01: "
+        f"{above}."
     )
     return "\n".join(lines)
 
@@ -243,9 +243,9 @@ def ways(cells: Sequence[Cell]) -> str:
     ]
     head = ["training rows × ε", "runs", "a quarter gets less than", "half get less than"]
     return (
-        "How far auto gets in accuracy, from the most frequent class (0 %) to a random forest "
-        "without privacy (100 %), on real tables where these are at least .05 apart; a run is a "
-        f"table at an ε:\n\n{markdown_table(head, rows)}"
+        "How far the accuracy of auto gets from that of a guess, the most frequent class (0 %), to "
+        "that of a random forest without privacy (100 %). These are real tables on which the two "
+        f"are at least .05 apart, and a run is a table at an ε:\n\n{markdown_table(head, rows)}"
     )
 
 
@@ -322,12 +322,37 @@ def _others(cells: Sequence[Cell]) -> str:
     return markdown_table(["table, ε", *names], rows)
 
 
+PEERS_AND_AIMS = (
+    "- **Generated tables** are those of `benchmarks/generated.py`.\n"
+    "- **Peers** are diffprivlib's forest of 10 trees of depth 5, and DP-EBM with its default "
+    "settings, for two classes and with δ = 1e-5. `benchmarks/peer_accuracy.py` measured them and "
+    "wrote `benchmarks/peer_accuracy.csv`. On the sixteen tables of the second folder "
+    "(`DPFOREST_MORE_DATA`), DP-EBM's figures are from the folder `targets` beside the tables, "
+    "without log loss.\n"
+    "- **The best seen** is from that folder too: the best result of any model, prototype or peer "
+    "under this guarantee, chosen afterwards for each table and ε.\n"
+    "- **Without privacy**: scikit-learn's random forest of 100 trees, on the first fold and at "
+    "most 20,000 rows."
+)
+
+
+def measured(seeds: int, command: str, note: str) -> str:
+    """How the figures were measured."""
+    return (
+        f"Written by `{command}`. Each figure is from cross-validation with three stratified "
+        "folds; tables of fewer than 8,000 rows are split into folds three times. Each fold has "
+        f"{seeds} {'seed' if seeds == 1 else 'seeds'} for auto. Other recipes have one seed, on "
+        "the first three folds. ± is the standard error over these runs. Noise is from seeds. "
+        f"{note}"
+    )
+
+
 def page(
     cells: Sequence[Cell], delta: float, seeds: int, command: str, chart: str, note: str
 ) -> tuple[str, list[Chart]]:
     """The page, and the charts that it shows."""
     title = f"Accuracy, δ = {delta:g}" if delta else "Accuracy"
-    given = f"(ε, {delta:g})" if delta else "pure ε"
+    given = f"δ = {delta:g}" if delta else "δ = 0"
     head = ["table", "ε", "auto: accuracy", "behind by", "best other", "AUC", "best other's"]
     head += ["log loss", "guess: accuracy", "log loss", "without privacy"]
     left = [name for name in (*table_files(), *HARD) if name not in {c.table for c in cells}]
@@ -337,25 +362,18 @@ def page(
         missing += f" Runs that are missing: {', '.join(fewer)}."
     pure = " Recipes other than auto, boosted and class-means spend no δ." if delta else ""
     return (
-        f"# {title}\n\nWritten by `{command}`; {given}, noise from seeds.{pure}{missing} Means "
-        f"over tables, AUC over those with two classes:\n\n{summary(cells, delta)}\n\n"
+        f"# {title}\n\nHow accurate is the [default](auto.md), `auto`, compared with other "
+        "recipes, other private packages and a random forest without privacy, with "
+        f"{given}?\n\n"
+        f"{measured(seeds, command, note)}{pure}{missing}\n\n{PEERS_AND_AIMS}\n\n"
+        "Means over tables, AUC over those with two classes. A row of a list below is a table at "
+        f"an ε.\n\n{summary(cells, delta)}\n\n"
         f"{ways(cells)}\n\n"
         f"{set_aims(cells, delta)}"
-        "Cross-validation with three stratified folds; tables of fewer than 8,000 rows are split "
-        f"into folds three times. Each fold has {seeds} {'seed' if seeds == 1 else 'seeds'} for "
-        "auto. Other recipes have one seed, on the first three folds. ± is the standard error over "
-        f"these runs. {note} "
-        "Generated tables are those of `benchmarks/generated.py`. Peers are kept in "
-        "`benchmarks/peer_accuracy.csv`, which `benchmarks/peer_accuracy.py` measures: "
-        "diffprivlib's forest of 10 trees of depth 5, and DP-EBM as it comes, for two classes and "
-        "with δ = 1e-5. On the second sixteen tables DP-EBM's figures are from the folder "
-        "`targets` beside the tables, without log loss. The best seen is from there too: the best "
-        "result of any model, prototype or peer under this guarantee, chosen afterwards for each "
-        "row. Without privacy: scikit-learn's random forest of 100 trees, on the first fold and at "
-        "most 20,000 rows.\n\n"
         "## Every table, the furthest behind first\n\n"
-        "The best other is another recipe of this package (one seed, so chance favours the best of "
-        "seven), a peer under the same guarantee, or the best seen (hindsight).\n\n"
+        "The best other is the best of the other recipes of this package, the peers under the same "
+        "guarantee, and the best seen (*hindsight*). The recipes have one seed, so the best of "
+        "seven is partly luck.\n\n"
         f"{markdown_table(head, _rows(cells, delta))}\n\n"
         f"![accuracy and AUC over ε]({chart}.svg)\n\n"
         f"## Every contender: accuracy / AUC / log loss\n\n{_others(cells)}\n",
