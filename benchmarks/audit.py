@@ -33,10 +33,11 @@ from dpforest_duckdb.recipes import RECIPES
 
 SECOND_OPINION = """## A second opinion
 
-OpenDP has discrete Laplace and Gaussian noise of its own, and reports the noisy maximum of
-exponential noise, which is permute-and-flip. At the same parameters its draws and ours have the
-same closed forms (χ² at 1e-6, 50,000 draws, 12,500 of OpenDP's permute-and-flip), and its privacy
-maps give the costs that we claim (of Gaussian noise ρ = μ²/2, of zero-concentrated DP):
+OpenDP is a library for differential privacy that others have reviewed. It has discrete Laplace and
+Gaussian noise of its own, and its noisy maximum with exponential noise is permute-and-flip. A χ²
+test at 1e-6 compares the draws of both with the same formula (50,000 draws, 12,500 of OpenDP's
+permute-and-flip). OpenDP also confirms the costs that we claim (for Gaussian noise as ρ = μ²/2 of
+zero-concentrated DP):
 
 | mechanism        | parameters                                       | claim             |
 | ---------------- | ------------------------------------------------ | ----------------- |
@@ -144,9 +145,10 @@ def _page(
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     return (
         "# The audit\n\n"
-        "This page has lower bounds on the true ε of mechanisms and of whole trainings, with 99.9 "
-        "% confidence. Those of mechanisms are Clopper and Pearson's exact ones. A bound above "
-        "its claim proves the claim wrong. A bound below it proves nothing. But each mechanism is "
+        "Does a mechanism, or a whole training, leak more than the ε that it claims? This page "
+        "simulates each many times and gives a lower bound on its true ε, with 99.9 % confidence. "
+        "The bounds of mechanisms are Clopper and Pearson's exact ones. A bound above the claim "
+        "proves the claim wrong. A bound below it proves nothing. But each mechanism is "
         "tested on the two tables with the largest loss. So if its bound is close to the claim, a "
         "larger ε would have shown.\n\n"
         "```console\n$ python benchmarks/audit.py --markdown docs/audit.md    # this page: "
@@ -155,6 +157,8 @@ def _page(
         "$ dpforest audit recipes --recipe auto --runs 500        # 500 trainings of one recipe\n"
         "```\n\n"
         f"## Mechanisms alone, {draws:,} draws on each table\n\n"
+        "*Exact loss* is computed from the probabilities, without draws. *Events* says on how many "
+        "draws of each table the tested event occurred.\n\n"
         f"Run on {_days(found)} with {versions}.\n\n"
         "![claims and bounds](audit.svg)\n\n"
         + markdown_table(["", "claim", "exact loss", "bound", "events", "verdict"], mechanisms)
@@ -166,16 +170,18 @@ def _page(
         + SECOND_OPINION
         + f"## Whole trainings, {runs:,} of each recipe, two splits deep, at most four trees\n\n"
         f"Run on {_days(trained)} with {versions}. "
-        f"In DuckDB. Each table has {OTHERS} rows that are always there; {ROWS} more are in it or "
-        "not, by a fair coin for each. Each of these has values and a class that no other row has. "
+        f"The trainings ran in DuckDB. Each table has {OTHERS} rows that are always there; {ROWS} "
+        "more are in it or not, by a fair coin for each. Each of these has values and a class "
+        "that no other row has. "
         "The audit guesses each coin from what the forest shows of the row; the number of right "
         "guesses bounds ε (Steinke, Nasr & Jagielski, NeurIPS 2023). It learns how to guess from a "
         "quarter of the trainings, and counts the guesses on the others. It may leave out up to "
         "half of the guesses: those it is least sure of. The largest bound that so many trainings "
         f"can give is {_most(runs):.1f}, so only a large error can be seen. With noise of half the "
-        "scale, 864 trainings refute `auto` (`tests/audit/test_audit.py`). Recipes other than "
-        "`auto` and `boosted` make the same forest with a δ as without. A single row shows in "
-        "counts, but hardly in the choice of a split. So a bound sees only the part of ε that is "
+        "scale, 864 trainings refute `auto` (`tests/audit/test_audit.py`). On these tables, "
+        "recipes other than `auto` and `boosted` make the same forest with a δ as without. A "
+        "single row shows in counts, but hardly in the choice of a split. So a bound sees only "
+        "the part of ε that is "
         "spent on counts. An error in what splits cost would show only in the audit of single "
         "mechanisms above. The leaves of `class-means` hold no counts, so its bound is low. A "
         "recipe is not private if its proof fails, whether or not this audit refutes it.\n\n"

@@ -230,7 +230,7 @@ def comparisons(found: Measured, table: str, grid: Grid) -> Iterator[Comparison]
 
 
 def _recipes(point: Point) -> Iterator[Point]:
-    """Other recipes under the point's guarantee; only boosting can use a δ."""
+    """Other recipes under the point's guarantee; only `boosted` gets the δ."""
     for recipe in RECIPES:
         yield replace(point, recipe=recipe, delta=point.delta if recipe == "boosted" else 0.0)
 
@@ -308,21 +308,24 @@ def page(found: Sequence[Verdict], grid: Grid, command: str, note: str) -> str:
     tables = list(dict.fromkeys(one.comparison.point.table for one in found))
     left = [name for name in [*table_files(), *GENERATED] if name not in tables]
     missing = f" Not measured yet: {', '.join(left)}." if left else ""
-    full = f" The full benchmark has ε = {_listed(EPSILONS)} for all laws."
+    full = f" Without these options, the benchmark has ε = {_listed(EPSILONS)} for all laws."
     whole = "" if grid == Grid() else full
     return (
-        f"# Laws of the default\n\nWritten by `{command}`. More ε, more rows or a δ must not make "
-        "the default worse; a guess must not beat it, and no other recipe of this package may be "
-        "ahead by more than .02 of accuracy or AUC. Figures are accuracy and log loss; against "
-        f"other recipes, accuracy and AUC.\n\n{summary(found)}\n\n"
+        "# Laws of the default\n\nA law is what one may expect of the [default](auto.md): more ε, "
+        "more rows or a δ should not make it worse, a guess should not beat it, and no other "
+        "recipe of this package should be better by more than .02 of accuracy or AUC. This page "
+        "counts where a law does not hold, and lists these cases. Figures are accuracy and log "
+        "loss; in comparisons with other recipes, accuracy and AUC.\n\n"
+        f"{summary(found)}\n\n"
+        f"Written by `{command}`. The default is compared with the best smaller ε, smaller part of "
+        "the rows, guess or other recipe, by three seeds that both share. If it looks worse by "
+        "more than .01 (.02 in comparisons with other recipes), it is measured with five new "
+        "seeds, and if these show that too, with fifteen more. Only the new seeds count. It is a "
+        "violation if the lower 99 % bound of the worsening is above that limit.\n\n"
         f"Tables: {', '.join(tables)}.{missing} Parts of at most {_listed(grid.sizes)} training "
-        f"rows, each part holding the smaller ones; up to {MOST_TESTED:,} test rows. ε = "
-        f"{_listed(grid.epsilons)}, pure and with δ = {DELTA:g}; other recipes at ε = "
-        f"{_listed(grid.recipe_epsilons)}.{whole}{note} The default is compared with the "
-        "best smaller ε, smaller part, guess or other recipe, by three paired seeds. If it looks "
-        "worse by more than .01 (.02 against other recipes), it is measured again with twenty "
-        "fresh seeds, and only these count; five are enough if they show less. It is a violation "
-        "if the lower 99 % bound of the worsening is above that limit.\n\n"
+        "rows, each of which contains the smaller ones; up to "
+        f"{MOST_TESTED:,} test rows. ε = {_listed(grid.epsilons)}, without a δ and with δ = "
+        f"{DELTA:g}; other recipes at ε = {_listed(grid.recipe_epsilons)}.{whole}{note}\n\n"
         "## Violations\n\nMean worsening ± standard error of twenty seeds, the largest first.\n\n"
         f"{violations(found)}\n"
     )

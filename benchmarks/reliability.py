@@ -87,7 +87,10 @@ def main() -> None:
         wanted = [given.only] if given.only else list(runs)
         parts = [_kept(given.parts, name, runs[name]) for name in wanted]
     page = (
-        "# Reliability\n\nWritten by `python benchmarks/reliability.py --markdown "
+        "# Reliability\n\nCan a budget be overspent, or a debit be lost? This page attacks the "
+        "[ledger](glossary.md#privacy) and the database: with processes that race for one budget, "
+        "trainings that are killed, and files that are changed.\n\nWritten by "
+        "`python benchmarks/reliability.py --markdown "
         "docs/reliability.md`, which stops at the first failure. Run on "
         f"{date.today()} with dpforest-duckdb {version('dpforest-duckdb')} and duckdb "
         f"{version('duckdb')}.\n\n" + "\n\n".join(parts) + "\n"
@@ -129,9 +132,9 @@ def race(place: Path) -> str:
             say(f"{kind.__name__} {number + 1} of {ROUNDS}")
             kind(place / f"{kind.__name__}{number}", EACH)
     return (
-        f"## Races\n\n{RACERS} processes asked {RACERS * TRIES:,} times for 1/{FIT} of one cap: "
-        f"{sum(granted)} granted, 0 above the cap. Three other groups asked "
-        f"{ROUNDS * EACH * sum(racing_accounts.values()):,} times more, through the accounts of "
+        f"## Races\n\n{RACERS} processes requested 1/{FIT} of one cap {RACERS * TRIES:,} times: "
+        f"{sum(granted)} requests were granted, 0 above the cap. Three other groups made "
+        f"{ROUNDS * EACH * sum(racing_accounts.values()):,} requests more, through the accounts of "
         "their tables: threads of one process that opened its accounts before the cap was set, "
         "threads on attached databases, and read-only processes. Nothing was overspent or lost."
     )
