@@ -254,21 +254,26 @@ def page(found: Found, tables: Sequence[str], grid: Grid, command: str) -> str:
     head = ["constant", "value", "best ± its standard error", "smaller", "accuracy", "log loss"]
     head += ["larger", "accuracy", "log loss", "tables it changes"]
     return (
-        f"# What the constants are worth\n\nWritten by `{command}`: {len(tables)} tables, at most "
+        "# What the constants are worth\n\nWould other values of the constants make the default "
+        "more accurate? This page changes one constant at a time. "
+        "[auto.md](auto.md#its-constants) says what each of them does, and "
+        "[trials.md](trials.md) what else was tried.\n\n"
+        f"Written by `{command}`: {len(tables)} tables, at most "
         f"{grid.rows:,} training rows of each, ε = {', '.join(f'{e:g}' for e in grid.epsilons)}, "
-        f"{grid.seeds} paired seeds; pure ε, or δ = {DELTA:g} in rows that say so. "
-        "One constant is changed at a time; [auto.md](auto.md) says what they do, and "
-        "[trials.md](trials.md) what else was tried.\n\n## Left-out tables\n\n"
+        f"and {grid.seeds} seeds, the same for all settings. There is no δ, except δ = {DELTA:g} "
+        'in rows that say "with a δ".\n\n## Left-out tables\n\n'
         f"{_left_out(accuracy, tables, grid)}\n\n## Each constant\n\n"
         "Changes are in thousandths, means over tables ± standard error. Higher accuracy is "
         "better, and lower log loss. The best value is the top of a parabola through the three "
         "mean accuracies, within the range tried. The parabola is over the logarithm of the value, "
         "or over the value itself if one of the three is 0. The standard error of the best value "
-        "is the jackknife's over tables. A constant that changes few tables, and these only "
-        "a little, could be left out. AMPLE also decides from which signal boosting has finer bins "
-        "with a δ, and random trees without one (three times AMPLE with three classes or more, "
-        "where boosting of these starts), but hardly any table here has enough rows. CHECK also "
-        f"decides from which n·ε sums are fitted: 905 at 5 %, 226 at 20 %.\n\n"
+        "is from the jackknife over tables. A constant that changes few tables, and these only "
+        "a little, could be left out.\n\n"
+        "AMPLE has more effects than show here, because hardly any table here has enough rows: it "
+        "is also the [signal](glossary.md#forests) from which boosting has finer bins with a δ, "
+        "and random trees without one (three times AMPLE with three classes or more, where "
+        "boosting of these starts). CHECK also decides from which [n·ε](glossary.md#forests) on "
+        "sums are fitted: 905 at 5 %, 226 at 20 %.\n\n"
         f"{markdown_table(head, rows)}\n"
     )
 
@@ -354,12 +359,13 @@ def _left_out(accuracy: Mean, tables: Sequence[str], grid: Grid) -> str:
     chosen, best, lost = zip(*gains, strict=True)
     head = ["table left out", "ours", "best on the others", "gain", "best there", "gain"]
     return (
-        "Half of the seeds choose one of all these settings, and the other half measure its "
-        'accuracy on the table that is left out. "Best on the others" is the setting chosen on all '
-        'other tables, "best there" the one chosen on the table itself. Gains are against ours, in '
-        "thousandths of accuracy. Mean gain of the best on the others: "
-        f"{mean_and_error(chosen)}; of the best there: {mean_and_error(best)}; the first minus "
-        f"the second: {mean_and_error(lost)}.\n\n"
+        "Does a setting that is chosen on some tables help on another one? A setting is one "
+        "constant with one of the values of the [second table](#each-constant). Half of the seeds "
+        "choose a setting, and the other half measure its accuracy on the table that is left out. "
+        "*Best on the others* is chosen on all other tables, *best there* on the table itself. "
+        "Gains are against today's constants (*ours*), in thousandths of accuracy. Mean gain of "
+        f"the best on the others: {mean_and_error(chosen)}; of the best there: "
+        f"{mean_and_error(best)}; the first minus the second: {mean_and_error(lost)}.\n\n"
         f"{markdown_table(head, rows)}"
     )
 

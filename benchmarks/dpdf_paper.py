@@ -281,17 +281,20 @@ def report(results: Sequence[Result], first: str, arguments: argparse.Namespace)
     command = f"--trees {' '.join(map(str, arguments.trees))} --repeats {arguments.repeats}"
     parts = [
         "# DPDF: rigorous against as published",
+        "Does the [repair](systems.md#dpdf) of DPDF (Fletcher & Islam 2015), whose proof fails as "
+        "published, cost accuracy? This page repeats the experiments of the paper with both forms. "
+        "The last lines sum up.",
         "Written by `python benchmarks/dpdf_paper.py "
         f"{command} --markdown docs/dpdf.md` from the runs in `benchmarks/results/dpdf.json`. "
         f"Depth {DEPTH}, stratified cross-validation, {FOLDS} folds, repeats: "
-        f"{arguments.repeats}; noise and draws from a seed, the same for both forms of a fold. "
-        "Standard errors are over folds (of differences: over pairs of folds).",
+        f"{arguments.repeats}. Noise and draws are from a seed, the same for both forms of a fold. "
+        "Standard errors are over folds; those of differences are over pairs of folds.",
         "As in the paper, δ is the depth here, τ the number of trees and B the whole budget. The "
         "two forms share stopping, pruning and voting. The rigorous one draws splits by "
-        "count-weighted Gini, whose sensitivity is 2 at any size, and makes the 2δ − 1 queries "
-        "that it charges; the published one takes the sensitivity of a noisy n, makes 2δ + 1 "
-        "queries and charges 2δ − 1: it is **not private**. DiffP-ID3 is the paper's baseline: "
-        "one tree, Gini with Δ = .5, 2δ queries.",
+        "Gini weighted by rows, whose sensitivity is 2 for nodes of any size. It makes 2δ − 1 "
+        "queries, and charges as many. The published form computes the sensitivity from a noisy "
+        "number of rows, makes 2δ + 1 queries and charges 2δ − 1, so it is **not private**. "
+        "DiffP-ID3 is the paper's baseline: one tree, Gini with Δ = .5, 2δ queries.",
         "## ε of a query, Table 1 of the paper",
         first,
     ]

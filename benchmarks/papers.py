@@ -590,12 +590,19 @@ def page(results: Runs, text: str) -> str:
     said = "\n\n".join(textwrap.fill(part, 100) for part in filled.split("\n\n"))
     return (
         "# Published figures beside ours\n\n"
+        "Do the systems, as this package implements them, reach the accuracy that their papers "
+        "report? The first table has the published figures beside those of both forms of a "
+        "[system](systems.md): as published, and rigorous (with a proof that holds). The text "
+        "below it gives the reasons for differences, and the last table the experiments that "
+        "found them.\n\n"
         "Written by `python benchmarks/papers.py --markdown docs/reproduction.md` from the runs in "
-        f"`benchmarks/results/papers.json`: accuracy, mean of {RUNS} runs ± standard error, a "
-        "quarter of the rows held out. A figure of fewer runs says so. The difference is rigorous "
-        "less as published, run by run. `mushroom_complete` and `adult_complete` are the thesis's "
+        f"`benchmarks/results/papers.json`: accuracy, mean of {RUNS} runs ± standard error, with a "
+        "quarter of the rows held out. A figure of fewer runs says so. The difference is that of "
+        "rigorous minus as published, over pairs of runs. `mushroom_complete` and "
+        "`adult_complete` are the thesis's "
         "tables: 5,644 and 30,162 rows without NULL. The last column compares the form as "
-        "published with the published figure: met is within two standard errors.\n\n"
+        "published with the published figure; "
+        "*met* means within two standard errors.\n\n"
         f"{figures(results)}\n\n{said}\n\n{experiments(results)}\n"
     )
 
