@@ -52,7 +52,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--table", nargs="+", default=[*table_files(), *HARD])
+    parser.add_argument("--table", nargs="+", help="these tables; default: all, and generated ones")
     parser.add_argument("--recipe", nargs="+", default=[*OURS, CEILING])
     parser.add_argument("--epsilon", nargs="+", type=float, default=EPSILONS)
     parser.add_argument("--delta", type=float, default=0.0, help="0 for pure ε")
@@ -77,7 +77,7 @@ def main() -> None:
     for recipe in given.recipe:
         seeds = given.seeds if recipe == DEFAULT else 1
         delta = given.delta if recipe in USE_DELTA else 0.0
-        for name in given.table:
+        for name in given.table or [*table_files(), *HARD]:
             jobs = [
                 Job(recipe, epsilon, delta, seeds, not given.known) for epsilon in given.epsilon
             ]

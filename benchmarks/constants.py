@@ -213,7 +213,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--table", nargs="+", default=list(table_files()))
+    parser.add_argument("--table", nargs="+", help="these tables; default: all")
     parser.add_argument("--rows", type=int, default=Grid.rows, help="of training, at most")
     parser.add_argument("--epsilon", nargs="+", type=float, default=Grid.epsilons)
     parser.add_argument("--seeds", type=int, default=Grid.seeds, help="an even number")
@@ -222,7 +222,8 @@ def main() -> None:
     given = parser.parse_args()
     grid = Grid(given.rows, tuple(given.epsilon), given.seeds)
     results, found = Results(given.results, KEYS), Found()
-    for name in given.table:
+    tables = given.table or list(table_files())
+    for name in tables:
         table = load(table_files()[name])
         base: dict[tuple[float, int], tuple[float, float]] = {}  # by δ and seed
         for setting, seed in itertools.product(settings(), range(grid.seeds)):
@@ -234,7 +235,7 @@ def main() -> None:
                 base[key] = measured(results, name, table, setting, grid, seed)
             found[name, setting, seed] = base[key]
         say(name)
-    text = page(found, given.table, grid, command_of("constants.py", given.markdown))
+    text = page(found, tables, grid, command_of("constants.py", given.markdown))
     write_page(text, given.markdown)
 
 

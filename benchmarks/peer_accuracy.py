@@ -67,14 +67,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--table", nargs="+", default=list(table_files()), choices=table_files())
+    parser.add_argument("--table", nargs="+", help="these tables; default: all")
     parser.add_argument("--peer", nargs="+", default=list(NEEDS), choices=list(NEEDS))
     given = parser.parse_args()
+    files = table_files()
+    if unknown := set(given.table or ()) - set(files):
+        parser.error(f"there is no table {', '.join(sorted(unknown))}")
     with FILE.open(encoding="utf-8") as lines:
         kept = {(row["table"], row["epsilon"], row["peer"]): row for row in csv.DictReader(lines)}
     with tempfile.TemporaryDirectory(prefix="peers-") as place:
-        for name, peer in itertools.product(given.table, given.peer):
-            table = load(table_files()[name])
+        for name, peer in itertools.product(given.table or files, given.peer):
+            table = load(files[name])
             if peer == "DP-EBM" and len(table.domain.classes) > 2:
                 continue
             for epsilon, row in zip(EPSILONS, measured(peer, table, Path(place)), strict=True):

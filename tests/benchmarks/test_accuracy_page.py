@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -107,3 +108,14 @@ def test_a_constant_is_put_back_after_it_was_tried() -> None:
         with constants.Setting(constant, constant.larger).used():
             assert constant.value == constant.larger
         assert constant.value == kept
+
+
+@pytest.mark.parametrize("benchmark", ["accuracy", "constants", "peer_accuracy"])
+def test_the_help_needs_no_tables(
+    benchmark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DPFOREST_DATA", str(tmp_path / "absent"))
+    monkeypatch.setattr(sys, "argv", [f"{benchmark}.py", "--help"])
+    with pytest.raises(SystemExit) as ended:
+        importlib.import_module(benchmark).main()
+    assert ended.value.code == 0
