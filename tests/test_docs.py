@@ -14,6 +14,7 @@ from shell import dpforest
 
 from dpforest_duckdb import __version__
 from dpforest_duckdb.cli import app
+from dpforest_duckdb.scoring.dialects import DIALECTS
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
@@ -116,6 +117,19 @@ def test_architecture_has_a_paragraph_for_every_room() -> None:
     for room in rooms:
         if room.suffix == ".py" or (room / "__init__.py").exists():
             assert f"`{room.name}{'/' if room.is_dir() else ''}`" in page, room.name
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_the_page_on_engines_has_the_limits_of_a_dialect(name: str) -> None:
+    page = (ROOT / "docs" / "engines.md").read_text(encoding="utf-8")
+    (row,) = re.findall(rf"^\| `{name}` \|.*$", page, re.MULTILINE)
+    engine = DIALECTS[name]
+    for limit, of in (
+        (engine.longest_name, f"names of {engine.longest_name}"),
+        (engine.most_columns, f"{engine.most_columns} columns"),
+        (engine.most_nested, f"{engine.most_nested} levels of CASE"),
+    ):
+        assert limit is None or of in row
 
 
 def test_links_between_pages_lead_to_files_and_headings() -> None:
