@@ -12,10 +12,13 @@ if TYPE_CHECKING:
 INTRODUCTION = """\
 # The published systems, and what they really guarantee
 
+This page lists the systems that others published and this package implements: whether the privacy
+proof of each holds, and how its algorithm is implemented, line by line. The list has this package's
+own recipes too.
+
 Written by `dpforest recipes --markdown`. The *rigorous form* of a system is the one whose privacy
 proof holds. Every system that has one trains in it by default. `--as-published` follows the paper;
-where its proof fails, the model is marked as not private. The list has this package's own recipes
-too.
+where its proof fails, the model is marked as not private.
 
 """
 
@@ -30,11 +33,11 @@ READING = """
 A table for each system lists its algorithm line by line, with the source of each line and the piece
 of the recipe that does it. The last column says what is done here:
 
-- *as published*: both forms do the line.
-- *repaired*: the form as published does the line; the rigorous form does what follows. If the form
-  as published departs from the line too, both forms are named.
-- *assumed*: both forms do what follows, because no text gives the line or because they depart from
-  the text.
+- *as published*: both forms follow the line.
+- *repaired*: the form as published follows the line; the rigorous form does what is
+  written here. If the form as published departs from the line too, both forms are named.
+- *assumed*: both forms do what is written here, because no text gives the line or because they
+  depart from the text.
 - *cut*: both forms leave the line out or shorten it.
 
 Formulas keep the letters of their source. Unless a line says otherwise, B or β is the whole budget,
