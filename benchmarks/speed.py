@@ -456,7 +456,7 @@ def main() -> None:
     title = (
         f"# Speed\n\nBy `python benchmarks/speed.py {shown}--rows {sizes} --most {given.most}`: "
         f"{machine}; medians of "
-        f"{given.runs} runs, one from 10 M rows on."
+        f"{given.runs} runs, a single run from 10 M rows on."
     )
     text = "\n\n".join([title, *parts]) + "\n"
     write_page(text, given.markdown)
