@@ -61,12 +61,18 @@ MOST_OF_BEFORE = 1.5  # times the CPU of the earlier commit
 
 @dataclass
 class Run:
-    """One run of this benchmark, with the rows of the page so far."""
+    """One run of this benchmark, with the page's table and the list below it so far."""
 
     folder: Path
     turns: int
     before: str
     rows: list[list[str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def then(self) -> str:
+        """The earlier code, in words."""
+        return "21 November" if self.before == BEFORE else f"commit {self.before}"
 
     def add(self, target: str, most: float, found: float, more: str = "") -> None:
         self.rows.append(
@@ -167,7 +173,7 @@ def small(run: Run) -> None:
         found, old = (statistics.median(cpu[tree]) for tree in trees)
         more = f"; {found:.2f} s"
         run.add(
-            f"training 30,000 rows, CPU of {title}, divided by 21 November", 0.5, found / old, more
+            f"training 30,000 rows, CPU of {title}, divided by {run.then}", 0.5, found / old, more
         )
 
 
@@ -190,10 +196,14 @@ def tables(run: Run) -> None:
         found.sort(reverse=True)
         over = [text for ratio, text in found if ratio > MOST_OF_BEFORE]
         run.add(
-            f"training, {case}: CPU divided by 21 November, the largest of {len(found)} tables",
+            f"training, {case}: CPU divided by {run.then}, the largest of {len(found)} tables",
             MOST_OF_BEFORE,
             found[0][0],
-            f"; {len(over)} above: {', '.join(over)}" if over else "",
+        )
+        middle = statistics.geometric_mean(ratio for ratio, _ in found)
+        above = f" Above {MOST_OF_BEFORE}: {', '.join(over)}." if over else ""
+        run.notes.append(
+            f"- {case}: the geometric mean of the {len(found)} ratios is {middle:.2f}.{above}"
         )
 
 
@@ -325,6 +335,7 @@ def main() -> None:
         for part in given.only:
             PARTS[part](run)
     shown = "" if len(given.only) == len(PARTS) else f" --only {' '.join(given.only)}"
+    shown += "" if given.before == BEFORE else f" --before {given.before}"
     turns = "one turn" if given.turns == 1 else f"medians of {given.turns} turns"
     text = (
         f"By `python benchmarks/speed_targets.py --turns {given.turns}{shown}`: {os.cpu_count()} "
@@ -332,6 +343,8 @@ def main() -> None:
         f"{load.described()}.\n\n"
         + markdown_table(["target", "at most", "measured", "reached"], run.rows)
     )
+    if run.notes:
+        text += f"\n\nTraining divided by {run.then}, table by table:\n\n" + "\n".join(run.notes)
     print(text)
     if given.markdown:
         page = given.markdown.read_text(encoding="utf-8")
