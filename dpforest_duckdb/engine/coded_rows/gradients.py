@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain, zip_longest
 from typing import Any
 
 from dpforest_duckdb.arrays import Integers
@@ -10,6 +11,7 @@ from dpforest_duckdb.engine.base import Gradients
 from dpforest_duckdb.engine.coded_rows.added_votes import AddedVotes, VotingTree
 from dpforest_duckdb.engine.coded_rows.bit_sets import BitSets
 from dpforest_duckdb.engine.coded_rows.leaves import in_grid, leaf_number, narrow
+from dpforest_duckdb.engine.coded_rows.lower_levels import LowerLevels
 from dpforest_duckdb.engine.coded_rows.stored_rows import StoredRows
 from dpforest_duckdb.engine.shared.exponentials import Shares
 from dpforest_duckdb.engine.shared.grids import by_tree, scored_classes
@@ -55,20 +57,30 @@ class ScoredRows:
         So leaves need not be found again when the votes of these trees are added: DuckDB takes long
         to plan a statement with large trees.
         """
-        words, leaves, columns = list[Column](), list[Column](), dict[_Splits, Sql]()
+        below, leaves, columns = list[list[list[Column]]](), list[Column](), dict[_Splits, Sql]()
         for number, tree in enumerate(trees):
-            sets = BitSets.of(self._layout, tree, self._stored.ident, f"left{number}")
-            words += sets.words if sets else []
-            node = sets.node if sets else leaf_number(self._layout, tree)
+            layers, node = self._found(tree, number)
             column = self._stored.ident(f"next{number}")
+            below.append(layers)
             leaves.append(Column(narrow(node, tree), column))
             columns[_splits(tree)] = column
-        self._stored.replace("add_votes", leaves=leaves, **self._added(trees, words))
+        beside = [list(chain.from_iterable(each)) for each in zip_longest(*below, fillvalue=[])]
+        self._stored.replace("add_votes", leaves=leaves, **self._added(trees, beside))
         self._scored, self._unstored, self._leaves = True, [], columns
 
-    def _added(self, trees: Sequence[Tree], words: list[Column]) -> dict[str, Any]:
+    def _found(self, tree: Tree, number: int) -> tuple[list[list[Column]], Sql]:
+        """Layers of columns, and from them the leaf of a row: in the way that is fastest."""
+        sets = BitSets.of(self._layout, tree, self._stored.ident, f"left{number}")
+        if sets:
+            return [sets.words], sets.node
+        lower = LowerLevels.of(self._layout, tree, self._stored.ident, f"lower{number}")
+        if lower:
+            return lower.layers, lower.node
+        return [], leaf_number(self._layout, tree)
+
+    def _added(self, trees: Sequence[Tree], layers: list[list[Column]]) -> dict[str, Any]:
         """What the template needs to add the votes that are not stored. The leaves of `trees` are
-        found in the same statement, from their cells and `words`.
+        found in the same statement, from their cells and the `layers` above these.
         """
         unknown = [tree for tree in self._unstored if _splits(tree) not in self._leaves]
         large = [tree for tree in [*unknown, *trees] if not in_grid(self._layout, tree)]
@@ -81,7 +93,7 @@ class ScoredRows:
             "scores": self._scores,
             "scored": self._scored,
             "terms": votes.terms,
-            "layers": [layer for layer in (cells, words, *votes.layers) if layer],
+            "layers": [layer for layer in (cells, *layers, *votes.layers) if layer],
         }
 
     def _votes(self) -> AddedVotes:

@@ -1,0 +1,122 @@
+"""Look-ups below a CASE find the leaf of the tree. Where they would take longer, there are none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import duckdb
+import numpy as np
+import pytest
+
+from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.engine.coded_rows.layout import Layout
+from dpforest_duckdb.engine.coded_rows.lower_levels import MOST_WORDS, UPPER, LowerLevels
+from dpforest_duckdb.learners.boosting import random_trees
+from dpforest_duckdb.privacy.bits import SecureBits
+from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
+from dpforest_duckdb.tree import EQUALS, LEAF, THRESHOLD, Tree, branch_of
+
+IDENT = DuckDB().ident
+
+
+def domain(cells: int, attributes: int) -> Domain:
+    """Attributes of so many cells, with that for other values. Every second is in order."""
+    values = tuple(str(value) for value in range(cells - 1))
+    return Domain(
+        tuple(
+            Attribute(f"a{n}", "categorical", values, nullable=False, ordered=n % 2 == 0)
+            for n in range(attributes)
+        ),
+        "y",
+        ("no", "yes"),
+    )
+
+
+def complete_tree(of: Domain, depth: int) -> Tree:
+    """A tree whose splits are drawn, until both kinds of them are below the CASE."""
+    while True:
+        (tree,) = random_trees(of, 1, depth, np.ones(len(of.attributes)), SecureBits())
+        below = set(tree.kind[2**UPPER - 1 : tree.nodes // 2].tolist())
+        if tree.nodes == 2 ** (depth + 1) - 1 and below == {THRESHOLD, EQUALS}:
+            return tree
+
+
+def found(tree: Tree, of: Domain) -> LowerLevels | None:
+    return LowerLevels.of(Layout(of.cells, 2, IDENT), tree, IDENT, "lower")
+
+
+def rows_near_splits(tree: Tree, cells: int, attributes: int) -> np.ndarray:
+    """Codes of 3,000 rows. Half of the splits on a row's way down have the row's code as cell:
+    else the first branch of a split by one of thousands of values would have no rows.
+    """
+    random = np.random.default_rng(1)
+    codes = random.integers(0, cells, (3000, attributes))
+    for row in codes:
+        node = 0
+        while tree.kind[node] != LEAF:
+            if random.random() < 0.5:
+                row[tree.attribute[node]] = tree.cell[node]
+            code = row[tree.attribute[node]]
+            node = tree.first[node] + branch_of(tree.kind[node], tree.cell[node], code)
+    return codes
+
+
+def leaves_by_sql(lower: LowerLevels, layout: Layout, codes: np.ndarray) -> list[int]:
+    """The node of each row, whose codes are in packed columns as in the table of coded rows."""
+    con = duckdb.connect()
+    names = [f"a{number}" for number in range(codes.shape[1])]
+    rows = ", ".join(str((number, *row)) for number, row in enumerate(codes.tolist()))
+    packed = zip(layout.packed(names), layout.words, strict=True)
+    query = (
+        f"SELECT number, {', '.join(map(' AS '.join, packed))} "
+        f"FROM (VALUES {rows}) AS rows(number, {', '.join(names)})"
+    )
+    cells = [f"{layout.code_of(n)} AS {name}" for n, name in enumerate(layout.separate)]
+    columns = [[f"{each.value} AS {each.name}" for each in layer] for layer in lower.layers]
+    for layer in (cells, *columns):
+        query = f"SELECT *, {', '.join(layer)} FROM ({query})"
+    return [
+        node
+        for (node,) in con.execute(f"SELECT {lower.node} FROM ({query}) ORDER BY number").fetchall()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cells", "attributes", "words", "depth"),
+    [(9, 8, 1, 7), (9, 8, 1, 8), (9, 40, 3, 8), (17, 12, 1, 9), (4000, 9, 2, 8)],
+)
+def test_every_row_has_the_leaf_of_the_tree(
+    cells: int, attributes: int, words: int, depth: int
+) -> None:
+    made = domain(cells, attributes)
+    layout = Layout(made.cells, 2, IDENT)
+    assert len(layout.words) == words
+    tree = complete_tree(made, depth)
+    lower = found(tree, made)
+    assert lower is not None
+    assert len(lower.layers) == 2 * (depth - UPPER)
+    codes = rows_near_splits(tree, cells, attributes)
+    nodes = leaves_by_sql(lower, layout, codes)
+    assert nodes == tree.find(codes).tolist()
+    assert len(set(nodes)) > 2**UPPER
+
+
+def test_a_case_is_taken_for_small_incomplete_and_wide_trees() -> None:
+    made = domain(9, 8)
+    assert found(complete_tree(made, UPPER + 1), made) is not None
+    (small,) = random_trees(made, 1, UPPER, np.ones(8), SecureBits())
+    assert found(small, made) is None
+    large = complete_tree(made, UPPER + 1)
+    cut = np.zeros(large.nodes, dtype=np.bool_)
+    cut[2**UPPER - 1] = True  # this split becomes a leaf
+    assert found(large.cut(cut, made.cells), made) is None
+    wide = domain(9, 16 * (MOST_WORDS + 2))
+    assert found(complete_tree(wide, UPPER + 2), wide) is None, "its splits read many columns"
+
+
+def test_the_numbers_of_nodes_matter() -> None:
+    made = domain(9, 8)
+    tree = complete_tree(made, UPPER + 1)
+    first = tree.first.copy()
+    first[[1, 2]] = first[[2, 1]]  # the children of one node are those of the other
+    assert found(replace(tree, first=first), made) is None
