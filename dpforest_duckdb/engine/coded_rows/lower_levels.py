@@ -18,42 +18,47 @@ from dpforest_duckdb.engine.shared.packing import Place
 from dpforest_duckdb.sql import Column, Sql
 from dpforest_duckdb.tree import LEAF, MULTIWAY, THRESHOLD, Tree
 
-# measured with DuckDB 2.0 on trees of depth 6 to 9, in tables of 30,000 and 1,000,000 rows
-UPPER = 6  # levels of splits in the CASE; with look-ups for the sixth, 1,000,000 rows take longer
-MOST_WORDS = 4  # packed columns that splits below may read: each split looks for its own
+# Levels of splits in the CASE. Measured with DuckDB 2.0 on trees of depth 7 to 9: with look-ups for
+# the levels below, 30,000 rows take half of the time, and 1,000,000 rows about the same; with a
+# look-up for the sixth level too, 1,000,000 rows take longer.
+UPPER = 6
 
-# where the parts of a packed split begin: the word, the shift and the mask of the code, the lowest
-# code of the first branch, and how many codes follow in it
-_SHIFT, _MASK, _LOW, _MORE = 8, 14, 30, 46
+# where the parts of a packed split begin, after the shift of the code: its mask, the lowest code of
+# the first branch, and how many more codes this branch has
+_MASK, _LOW, _MORE = 6, 22, 38
 _BITS = 16  # of a mask and of a code
 
 
 @dataclass(frozen=True)
 class LowerLevels:
-    """Layers of columns, each of which reads those before, and from them a row's `node`."""
+    """Layers of columns, and from the last one a row's `node`.
+
+    Each layer reads the layer before it, and the codes.
+    """
 
     layers: list[list[Column]]
     node: Sql
 
     @staticmethod
     def of(layout: Layout, tree: Tree, ident: Ident, name: str) -> LowerLevels | None:
-        """The columns, by the codes in `layout.separate` and the packed ones; None if a CASE is as
-        fast, or if the tree is not complete: each node that is no leaf splits in two, and all
-        leaves have the same depth.
+        """The columns, by the codes in `layout.separate` and those in a packed column; None if the
+        tree has few levels, if it is not complete, or if its lower splits read several packed
+        columns: many rows would take longer to choose one of them than a CASE takes.
 
-        The names of columns begin with `name`.
+        In a complete tree each node that is no leaf splits in two, and the children of node n are
+        2n + 1 and 2n + 2. The names of columns begin with `name`.
         """
         start, end = 2**UPPER - 1, tree.nodes // 2  # the splits below the CASE
         if start >= end or not _complete(tree):
             return None
         places = [layout.places[attribute] for attribute in tree.attribute[start:end].tolist()]
-        words = sorted({place.word for place in places})
-        if len(words) > MOST_WORDS:
+        word, *others = {layout.words[place.word] for place in places}
+        if others:
             return None
         kind = tree.kind.copy()
         kind[start:] = LEAF
         node = at_leaf(layout, replace(tree, kind=kind), range(tree.nodes), separate=True)
-        packed = constants(_packed(tree, start, [_numbered(place, words) for place in places]))
+        packed = constants(_packed(tree, start, places))
         layers = list[list[Column]]()
         for level in range(UPPER, tree.depth(layout.cells)):
             found, split = ident(f"{name}_node{level}"), ident(f"{name}_split{level}")
@@ -61,22 +66,19 @@ class LowerLevels:
                 [Column(node, found)],
                 [Column(Sql(f"{packed}[{found} - {start - 1}]"), split)],
             ]
-            node = _below(found, split, [layout.words[word] for word in words])
+            node = _below(found, split, word)
         return LowerLevels(layers, node)
 
 
 def _complete(tree: Tree) -> bool:
-    """Whether each node that is no leaf splits in two, and all leaves have the same depth."""
+    """Whether each node that is no leaf splits in two, leaves have the same depth, and nodes are
+    numbered level by level.
+    """
     splits = tree.nodes // 2
     alike = np.array_equal(tree.first[:splits], 2 * np.arange(splits) + 1)
     binary = np.isin(tree.kind[:splits], (LEAF, MULTIWAY), invert=True).all()
     depths_are_equal = (tree.nodes & (tree.nodes + 1)) == 0
     return bool(alike and binary and depths_are_equal)
-
-
-def _numbered(place: Place, words: Sequence[int]) -> Place:
-    """The place with the number of its word among `words`."""
-    return replace(place, word=words.index(place.word))
 
 
 def _packed(tree: Tree, start: int, places: Sequence[Place]) -> list[int]:
@@ -86,19 +88,14 @@ def _packed(tree: Tree, start: int, places: Sequence[Place]) -> list[int]:
     for node, place in enumerate(places, start):
         cell = int(tree.cell[node])
         low, more = (0, cell) if tree.kind[node] == THRESHOLD else (cell, 0)
-        code = place.word | place.shift << _SHIFT | place.mask << _MASK
-        found.append(code | low << _LOW | more << _MORE)
+        found.append(place.shift | place.mask << _MASK | low << _LOW | more << _MORE)
     return found
 
 
-def _below(node: Sql, split: Sql, words: Sequence[Sql]) -> Sql:
+def _below(node: Sql, split: Sql, word: Sql) -> Sql:
     """The child of a node, by its packed split and the packed codes of a row."""
-    *others, last = [f"CAST({word} AS BIGINT)" for word in words]
-    whens = " ".join(f"WHEN {number} THEN {word}" for number, word in enumerate(others))
-    word = f"CASE {split} & {2**_SHIFT - 1} {whens} ELSE {last} END" if others else last
-    shift, mask, low, more = (
-        f"(({split} >> {first}) & {2**bits - 1})"
-        for first, bits in ((_SHIFT, _MASK - _SHIFT), (_MASK, _BITS), (_LOW, _BITS), (_MORE, _BITS))
-    )
-    second = f"(({word} >> {shift}) & {mask}) - {low} NOT BETWEEN 0 AND {more}"
+    shift = f"({split} & {2**_MASK - 1})"
+    mask, low, more = (f"(({split} >> {first}) & {2**_BITS - 1})" for first in (_MASK, _LOW, _MORE))
+    code = f"((CAST({word} AS BIGINT) >> {shift}) & {mask})"
+    second = f"{code} - {low} NOT BETWEEN 0 AND {more}"
     return Sql(f"2 * {node} + 1 + CAST({second} AS INTEGER)")

@@ -7,10 +7,14 @@ from dataclasses import replace
 import duckdb
 import numpy as np
 import pytest
+from steps import encode
 
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.types import VARCHAR
+from dpforest_duckdb.engine.base import Gradients
 from dpforest_duckdb.engine.coded_rows.layout import Layout
-from dpforest_duckdb.engine.coded_rows.lower_levels import MOST_WORDS, UPPER, LowerLevels
+from dpforest_duckdb.engine.coded_rows.lower_levels import UPPER, LowerLevels
+from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.learners.boosting import random_trees
 from dpforest_duckdb.privacy.bits import SecureBits
 from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
@@ -82,15 +86,13 @@ def leaves_by_sql(lower: LowerLevels, layout: Layout, codes: np.ndarray) -> list
 
 
 @pytest.mark.parametrize(
-    ("cells", "attributes", "words", "depth"),
-    [(9, 8, 1, 7), (9, 8, 1, 8), (9, 40, 3, 8), (17, 12, 1, 9), (4000, 9, 2, 8)],
+    ("cells", "attributes", "depth"),
+    [(9, 8, 7), (9, 15, 8), (17, 12, 9), (4000, 5, 8)],
 )
-def test_every_row_has_the_leaf_of_the_tree(
-    cells: int, attributes: int, words: int, depth: int
-) -> None:
+def test_every_row_has_the_leaf_of_the_tree(cells: int, attributes: int, depth: int) -> None:
     made = domain(cells, attributes)
     layout = Layout(made.cells, 2, IDENT)
-    assert len(layout.words) == words
+    assert len(layout.words) == 1
     tree = complete_tree(made, depth)
     lower = found(tree, made)
     assert lower is not None
@@ -110,8 +112,9 @@ def test_a_case_is_taken_for_small_incomplete_and_wide_trees() -> None:
     cut = np.zeros(large.nodes, dtype=np.bool_)
     cut[2**UPPER - 1] = True  # this split becomes a leaf
     assert found(large.cut(cut, made.cells), made) is None
-    wide = domain(9, 16 * (MOST_WORDS + 2))
-    assert found(complete_tree(wide, UPPER + 2), wide) is None, "its splits read many columns"
+    wide = domain(9, 40)
+    assert len(Layout(wide.cells, 2, IDENT).words) > 1
+    assert found(complete_tree(wide, UPPER + 2), wide) is None, "its splits read several columns"
 
 
 def test_the_numbers_of_nodes_matter() -> None:
@@ -120,3 +123,24 @@ def test_the_numbers_of_nodes_matter() -> None:
     first = tree.first.copy()
     first[[1, 2]] = first[[2, 1]]  # the children of one node are those of the other
     assert found(replace(tree, first=first), made) is None
+
+
+def test_two_large_trees_in_one_statement_have_leaves_of_their_own() -> None:
+    made = domain(9, 8)
+    made = made.bind(dict.fromkeys([*(a.name for a in made.attributes), "y"], VARCHAR))
+    columns = ", ".join(f"CAST(hash(i + {1000 * n}) % 9 AS VARCHAR) AS a{n}" for n in range(8))
+    con = duckdb.connect()
+    con.execute(
+        f"CREATE TABLE t AS SELECT {columns}, if(hash(i) % 3 = 0, 'no', 'yes') AS y "
+        "FROM range(3000) AS r(i)"
+    )
+    engine, scale = DuckDBEngine(con), Gradients(2**16, 2, 1)
+    trees = [complete_tree(made, UPPER + levels) for levels in (2, 3)]
+
+    def sums(of: list[Tree]) -> list[np.ndarray]:
+        return encode(engine, engine.table("t"), made).sum_gradients(of, scale)
+
+    alone = [sums([tree])[0] for tree in trees]
+    for together, one in zip(sums(trees), alone, strict=True):
+        assert np.array_equal(together, one)
+        assert np.count_nonzero(one) > 2**UPPER
