@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from itertools import product
 
-import duckdb
 import numpy as np
 import pytest
+from found_leaves import domain, leaves_by_sql
 
-from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.coded_rows.bit_sets import BitSets
 from dpforest_duckdb.engine.coded_rows.layout import Layout
 from dpforest_duckdb.learners.boosting import random_trees
@@ -20,19 +20,6 @@ from dpforest_duckdb.tree import Tree
 IDENT = DuckDB().ident
 
 
-def domain(cells: int, attributes: int) -> Domain:
-    """Attributes whose values are in order, of so many cells with the one for other values."""
-    values = tuple(str(value) for value in range(cells - 1))
-    return Domain(
-        tuple(
-            Attribute(f"a{number}", "categorical", values, nullable=False, ordered=True)
-            for number in range(attributes)
-        ),
-        "y",
-        ("no", "yes"),
-    )
-
-
 def found(tree: Tree, of: Domain) -> BitSets | None:
     return BitSets.of(Layout(of.cells, 2, IDENT), tree, IDENT, "left")
 
@@ -41,25 +28,6 @@ def random_tree(of: Domain, depth: int) -> Tree:
     weights = np.ones(len(of.attributes))
     (tree,) = random_trees(of, 1, depth, weights, SecureBits())
     return tree
-
-
-def leaves_by_sql(sets: BitSets, layout: Layout, codes: np.ndarray) -> list[int]:
-    """The node of each row, whose codes are in packed columns as in the table of coded rows."""
-    con = duckdb.connect()
-    names = [f"a{number}" for number in range(codes.shape[1])]
-    rows = ", ".join(str((number, *row)) for number, row in enumerate(codes.tolist()))
-    packed = zip(layout.packed(names), layout.words, strict=True)
-    cells = {layout.code_of(number): name for number, name in enumerate(layout.separate)}
-    con.execute(
-        f"CREATE TABLE codes AS SELECT number, {', '.join(map(' AS '.join, packed))} "
-        f"FROM (VALUES {rows}) AS rows(number, {', '.join(names)})"
-    )
-    found = con.execute(
-        f"SELECT {sets.node} FROM ("
-        f"SELECT *, {', '.join(f'{word.value} AS {word.name}' for word in sets.words)} FROM ("
-        f"SELECT *, {', '.join(map(' AS '.join, cells.items()))} FROM codes)) ORDER BY number"
-    )
-    return [node for (node,) in found.fetchall()]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +45,7 @@ def test_every_combination_of_codes_has_the_leaf_of_the_tree(
             sets = found(tree, made)
     codes = np.array(list(product(*map(range, made.cells))))
     layout = Layout(made.cells, 2, IDENT)
-    assert leaves_by_sql(sets, layout, codes) == tree.find(codes).tolist()
+    assert leaves_by_sql([sets.words], sets.node, layout, codes) == tree.find(codes).tolist()
 
 
 def test_a_case_is_taken_if_bit_sets_need_many_look_ups_or_long_lists() -> None:

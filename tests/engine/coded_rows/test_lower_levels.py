@@ -7,9 +7,10 @@ from dataclasses import replace
 import duckdb
 import numpy as np
 import pytest
+from found_leaves import domain, leaves_by_sql
 from steps import encode
 
-from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.domain.types import VARCHAR
 from dpforest_duckdb.engine.base import Gradients
 from dpforest_duckdb.engine.coded_rows.layout import Layout
@@ -21,19 +22,7 @@ from dpforest_duckdb.scoring.dialects.duckdb import DuckDB
 from dpforest_duckdb.tree import EQUALS, LEAF, THRESHOLD, Tree, branch_of
 
 IDENT = DuckDB().ident
-
-
-def domain(cells: int, attributes: int) -> Domain:
-    """Attributes of so many cells, with that for other values. Every second is in order."""
-    values = tuple(str(value) for value in range(cells - 1))
-    return Domain(
-        tuple(
-            Attribute(f"a{n}", "categorical", values, nullable=False, ordered=n % 2 == 0)
-            for n in range(attributes)
-        ),
-        "y",
-        ("no", "yes"),
-    )
+EVERY_SECOND = (True, False)
 
 
 def complete_tree(of: Domain, depth: int) -> Tree:
@@ -65,32 +54,12 @@ def rows_near_splits(tree: Tree, cells: int, attributes: int) -> np.ndarray:
     return codes
 
 
-def leaves_by_sql(lower: LowerLevels, layout: Layout, codes: np.ndarray) -> list[int]:
-    """The node of each row, whose codes are in packed columns as in the table of coded rows."""
-    con = duckdb.connect()
-    names = [f"a{number}" for number in range(codes.shape[1])]
-    rows = ", ".join(str((number, *row)) for number, row in enumerate(codes.tolist()))
-    packed = zip(layout.packed(names), layout.words, strict=True)
-    query = (
-        f"SELECT number, {', '.join(map(' AS '.join, packed))} "
-        f"FROM (VALUES {rows}) AS rows(number, {', '.join(names)})"
-    )
-    cells = [f"{layout.code_of(n)} AS {name}" for n, name in enumerate(layout.separate)]
-    columns = [[f"{each.value} AS {each.name}" for each in layer] for layer in lower.layers]
-    for layer in (cells, *columns):
-        query = f"SELECT *, {', '.join(layer)} FROM ({query})"
-    return [
-        node
-        for (node,) in con.execute(f"SELECT {lower.node} FROM ({query}) ORDER BY number").fetchall()
-    ]
-
-
 @pytest.mark.parametrize(
     ("cells", "attributes", "depth"),
     [(9, 8, 7), (9, 15, 8), (17, 12, 9), (4000, 5, 8)],
 )
 def test_every_row_has_the_leaf_of_the_tree(cells: int, attributes: int, depth: int) -> None:
-    made = domain(cells, attributes)
+    made = domain(cells, attributes, ordered=EVERY_SECOND)
     layout = Layout(made.cells, 2, IDENT)
     assert len(layout.words) == 1
     tree = complete_tree(made, depth)
@@ -98,13 +67,13 @@ def test_every_row_has_the_leaf_of_the_tree(cells: int, attributes: int, depth: 
     assert lower is not None
     assert len(lower.layers) == 2 * (depth - UPPER)
     codes = rows_near_splits(tree, cells, attributes)
-    nodes = leaves_by_sql(lower, layout, codes)
+    nodes = leaves_by_sql(lower.layers, lower.node, layout, codes)
     assert nodes == tree.find(codes).tolist()
     assert len(set(nodes)) > 2**UPPER
 
 
 def test_a_case_is_taken_for_small_incomplete_and_wide_trees() -> None:
-    made = domain(9, 8)
+    made = domain(9, 8, ordered=EVERY_SECOND)
     assert found(complete_tree(made, UPPER + 1), made) is not None
     (small,) = random_trees(made, 1, UPPER, np.ones(8), SecureBits())
     assert found(small, made) is None
@@ -112,13 +81,13 @@ def test_a_case_is_taken_for_small_incomplete_and_wide_trees() -> None:
     cut = np.zeros(large.nodes, dtype=np.bool_)
     cut[2**UPPER - 1] = True  # this split becomes a leaf
     assert found(large.cut(cut, made.cells), made) is None
-    wide = domain(9, 40)
+    wide = domain(9, 40, ordered=EVERY_SECOND)
     assert len(Layout(wide.cells, 2, IDENT).words) > 1
     assert found(complete_tree(wide, UPPER + 2), wide) is None, "its splits read several columns"
 
 
 def test_the_numbers_of_nodes_matter() -> None:
-    made = domain(9, 8)
+    made = domain(9, 8, ordered=EVERY_SECOND)
     tree = complete_tree(made, UPPER + 1)
     first = tree.first.copy()
     first[[1, 2]] = first[[2, 1]]  # the children of one node are those of the other
@@ -126,7 +95,7 @@ def test_the_numbers_of_nodes_matter() -> None:
 
 
 def test_two_large_trees_in_one_statement_have_leaves_of_their_own() -> None:
-    made = domain(9, 8)
+    made = domain(9, 8, ordered=EVERY_SECOND)
     made = made.bind(dict.fromkeys([*(a.name for a in made.attributes), "y"], VARCHAR))
     columns = ", ".join(f"CAST(hash(i + {1000 * n}) % 9 AS VARCHAR) AS a{n}" for n in range(8))
     con = duckdb.connect()
