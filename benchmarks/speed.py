@@ -182,7 +182,7 @@ def train_report(sizes: Sequence[int], runs: int, folder: Path) -> list[str]:
         "## Training\n\n"
         f'Depth 6, two classes, {ATTRIBUTES} attributes. "ours, 10" and "ours, 100" are trees on '
         'disjoint parts of the rows, "ours, all rows" each on all of them. "bare counts" is what '
-        "any trainer on this engine must do: the plain encoding scan, then one GROUP BY of node, "
+        "a plain trainer on this engine does: the plain encoding scan, then one GROUP BY of node, "
         "attribute and class per attribute and depth, and one for the leaves. The times of "
         "LightGBM (`rf` on 63 % of the rows, which it requires), scikit-learn and diffprivlib "
         "include fetching the rows from DuckDB and coding the categories. `count_*`, `encode` and "
