@@ -7,7 +7,7 @@ template is an error, and so is an undefined name.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -24,6 +24,9 @@ class Sql(str):
     """SQL text that is safe in a statement: made by a Dialect or by `render`."""
 
     __slots__ = ()
+
+
+Ident = Callable[[str], Sql]  # quotes a name, as a Dialect does
 
 
 @dataclass(frozen=True)

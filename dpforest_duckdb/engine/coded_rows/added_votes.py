@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from dpforest_duckdb.engine.coded_rows.layout import Layout
 from dpforest_duckdb.engine.coded_rows.leaves import at_leaf, constants, leaf_number
 from dpforest_duckdb.engine.coded_rows.packed_votes import PackedVotes
-from dpforest_duckdb.engine.shared.exponentials import Ident
 from dpforest_duckdb.engine.shared.grids import scores_of
-from dpforest_duckdb.sql import Column, Sql
+from dpforest_duckdb.sql import Column, Ident, Sql
 from dpforest_duckdb.tree import SCALE, Tree
 
 

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from dpforest_duckdb.engine.coded_rows.layout import Layout
 from dpforest_duckdb.engine.coded_rows.leaves import constants
-from dpforest_duckdb.engine.shared.exponentials import Ident
 from dpforest_duckdb.scoring.quickscorer import BITS, leaves_left
-from dpforest_duckdb.sql import Column, Sql
+from dpforest_duckdb.sql import Column, Ident, Sql
 from dpforest_duckdb.tree import LEAF, Tree
 
 # measured with DuckDB 2.0 on trees of 2 to 256 leaves, in tables of 1,000 to 220,000 rows

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 from dpforest_duckdb.engine.shared.packing import PackedColumns, Place
 from dpforest_duckdb.scoring.codes import unsigned
-from dpforest_duckdb.sql import Sql
+from dpforest_duckdb.sql import Ident, Sql
 
 
 class Layout(PackedColumns):
     """The packed columns in DuckDB, each in the narrowest type."""
 
-    def __init__(self, cells: Sequence[int], classes: int, ident: Callable[[str], Sql]) -> None:
+    def __init__(self, cells: Sequence[int], classes: int, ident: Ident) -> None:
         super().__init__(cells, classes, lambda word: ident(f"codes{word}"))
         self._ident = ident
         ends = {block.word: block.place.shift + block.place.bits for block in self.blocks}

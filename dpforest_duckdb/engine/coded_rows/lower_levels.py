@@ -13,9 +13,8 @@ import numpy as np
 
 from dpforest_duckdb.engine.coded_rows.layout import Layout
 from dpforest_duckdb.engine.coded_rows.leaves import at_leaf, constants
-from dpforest_duckdb.engine.shared.exponentials import Ident
 from dpforest_duckdb.engine.shared.packing import Place
-from dpforest_duckdb.sql import Column, Sql
+from dpforest_duckdb.sql import Column, Ident, Sql
 from dpforest_duckdb.tree import LEAF, MULTIWAY, THRESHOLD, Tree
 
 # Levels of splits in the CASE. Measured with DuckDB 2.0 on trees of depth 7 to 9: with look-ups for

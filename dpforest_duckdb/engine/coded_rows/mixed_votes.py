@@ -13,8 +13,7 @@ from dpforest_duckdb.engine.base import MIXTURE_PARTS
 from dpforest_duckdb.engine.coded_rows.layout import Layout
 from dpforest_duckdb.engine.coded_rows.leaves import LookUps, constants
 from dpforest_duckdb.engine.coded_rows.packed_votes import PackedVotes
-from dpforest_duckdb.engine.shared.exponentials import Ident
-from dpforest_duckdb.sql import Column, Sql
+from dpforest_duckdb.sql import Column, Ident, Sql
 from dpforest_duckdb.tree import SCALE, Tree
 
 TERMS = 100  # in one bracket of a sum: DuckDB limits the depth of expressions

@@ -18,9 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.engine.shared.exponentials import Ident
 from dpforest_duckdb.engine.shared.packing import WORD
-from dpforest_duckdb.sql import Column, Sql
+from dpforest_duckdb.sql import Column, Ident, Sql
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,14 @@ Scores and logarithms are whole numbers in units of 1 / `SCALE`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpforest_duckdb.sql import Column, Sql
+from dpforest_duckdb.sql import Column, Ident, Sql
 from dpforest_duckdb.tree import SCALE
 
 ONE = 2**24  # exponentials are in units of 1 / ONE
 LOG_STEPS = 2**16  # logarithms are those of multiples of 1 / LOG_STEPS
-
-Ident = Callable[[str], Sql]
 
 
 def exponential(distance: str, scale: int = SCALE) -> Sql:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from math import log
 
 from dpforest_duckdb.engine.base import POINTS
-from dpforest_duckdb.engine.shared.exponentials import Ident, exponential, logarithm
-from dpforest_duckdb.sql import Column, Sql
+from dpforest_duckdb.engine.shared.exponentials import exponential, logarithm
+from dpforest_duckdb.sql import Column, Ident, Sql
 from dpforest_duckdb.tree import SCALE
 
 

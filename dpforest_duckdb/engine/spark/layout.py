@@ -6,13 +6,13 @@ joint code is counted, and looked up, as one number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers, Mask
 from dpforest_duckdb.engine.shared.packing import PackedColumns, Place
-from dpforest_duckdb.sql import Sql
+from dpforest_duckdb.sql import Ident, Sql
 
 
 class Layout(PackedColumns):
@@ -20,7 +20,7 @@ class Layout(PackedColumns):
     cell of each attribute.
     """
 
-    def __init__(self, cells: Sequence[int], classes: int, ident: Callable[[str], Sql]) -> None:
+    def __init__(self, cells: Sequence[int], classes: int, ident: Ident) -> None:
         super().__init__(cells, classes, lambda word: ident(f"word{word}"))
         self.offsets = np.cumsum([0, *cells])
         self.starts = np.cumsum([0, *(block.size for block in self.blocks)])
