@@ -33,7 +33,7 @@ def plain_text(category: str) -> str | None:
 
 def shortest_number(category: str) -> float | None:
     """The number that a category is; of one that 32 bits hold, the shortest that they hold so."""
-    number = number_of(plain_text(category) or "")
+    number = _truth_or_number(plain_text(category) or "")
     if number is None or abs(number) < LEAST_FLOAT:
         return number and 0.0
     with np.errstate(over="ignore"):
@@ -43,17 +43,10 @@ def shortest_number(category: str) -> float | None:
 
 def written_number(text: str) -> float | None:
     """The number that a text is, if a number or a truth value may be written so; not of 01."""
-    number = number_of(text)
+    number = _truth_or_number(text)
     if number is None or text.casefold() in ("true", "false"):
         return number
     return number if _WHOLE.fullmatch(text) or text == repr(number) else None
-
-
-def number_of(text: str) -> float | None:
-    """The number that a text is, also a truth value; None if it is none."""
-    if text.casefold() in ("true", "false"):
-        return float(text.casefold() == "true")
-    return _finite_number(text)
 
 
 def moment_of(text: str) -> dt.datetime | None:
@@ -94,3 +87,10 @@ def _finite_number(text: str) -> float | None:
         return None
     number = float(text)
     return number if math.isfinite(number) else None
+
+
+def _truth_or_number(text: str) -> float | None:
+    """The number that a text is, also a truth value; None if it is none."""
+    if text.casefold() in ("true", "false"):
+        return float(text.casefold() == "true")
+    return _finite_number(text)
