@@ -170,7 +170,6 @@ class Grown:
     limited: int = 0
 
 
-ScoreRule = Callable[[Sequence[Tree], Request, Plan], Scores]
 Finish = Callable[[Grown, Request, Plan], list[Tree]]
 
 

@@ -27,12 +27,12 @@ from dpforest_duckdb.engine.base import CodedRows
 from dpforest_duckdb.learners.candidate_bins import BinCandidates, DrawnBins, own_bins
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.learners.mixtures import weighed_by_rows
-from dpforest_duckdb.postprocess.log_odds import log_odds
+from dpforest_duckdb.postprocess.log_odds import log_odds, sums_cut
 from dpforest_duckdb.privacy.noise import laplace_deviation
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.progress import Event, Phase
-from dpforest_duckdb.request import Grown, Learner, Request, ScoreRule, TrainingContext
+from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
 from dpforest_duckdb.splits.choose import draw_best
 from dpforest_duckdb.splits.limits import fitting, most_counted, most_leaves
 from dpforest_duckdb.splits.table_codes import JointTables, TableCodes, has_contrasts
@@ -173,45 +173,35 @@ def release_in_groups(
     return JointTables(counts, noise, totals, noise_of_totals)
 
 
-def informative_tables(rule: ScoreRule) -> Learner:
+def release_drawn_tables(rows: CodedRows, context: TrainingContext) -> Grown:
     """Tables of the drawn attributes, or of all; then a noisy histogram of sums, or a weight of
     their log-odds that the rows choose, if one of these is planned.
 
-    `rule` gives the sums of the histogram: votes at the trees' leaves. With a weight, the trees
-    have votes already.
+    With a weight, the trees have votes already.
     """
-
-    def grow(rows: CodedRows, context: TrainingContext) -> Grown:
-        request, accountant = context.request, context.accountant
-        roots = _trees_at_once(request)
-        private = [table[0] for table in rows.count_classes(0, roots)]
-        drawn = draw_attributes(rows, private, context)
-        sizes = np.array(request.domain.cells)[drawn]
-        leaves = most_leaves(request.domain)
-        fits = fitting(sizes, np.ones(len(drawn)), leaves - roots, leaves)
-        kept = np.array(drawn)[fits].tolist()
-        growth = Growth(request.domain.cells, max(roots, len(kept)), len(request.domain.classes))
-        trees = trees_of(release_in_groups(private, kept, context), request, kept, growth)
-        if accountant.plan.query(Purpose.MIXTURE):
-            start, *added = log_odds(Grown(trees), request, accountant.plan)
-            trees = weighed_by_rows(start, added, rows, context)
-        if not accountant.plan.query(Purpose.SCORES):
-            return Grown(trees, limited=len(drawn) - len(kept))
-        context.observe(Event(Phase.COMPARE_SUMS))
-        rows.route(growth.splits(np.arange(len(kept))), growth.nodes)
-        scores = rule(trees, request, accountant.plan)
-        votes = [growth.spread(score) for score in scores.votes]
-        counts = rows.count_scores(votes, scores.cuts)
-        noise = context.randomness.noise
-        noisy = noise.laplace(counts, accountant.spend(Purpose.SCORES), request.rows_per_unit)
-        return Grown(trees, noisy, len(drawn) - len(kept))
-
-    return Learner(
-        grow,
-        trees_at_once=_trees_at_once,
-        rates_mixtures=True,
-        noise={Purpose.TABLES: single_table_deviation},
-    )
+    request, accountant = context.request, context.accountant
+    roots = _trees_at_once(request)
+    private = [table[0] for table in rows.count_classes(0, roots)]
+    drawn = draw_attributes(rows, private, context)
+    sizes = np.array(request.domain.cells)[drawn]
+    leaves = most_leaves(request.domain)
+    fits = fitting(sizes, np.ones(len(drawn)), leaves - roots, leaves)
+    kept = np.array(drawn)[fits].tolist()
+    growth = Growth(request.domain.cells, max(roots, len(kept)), len(request.domain.classes))
+    trees = trees_of(release_in_groups(private, kept, context), request, kept, growth)
+    if accountant.plan.query(Purpose.MIXTURE):
+        start, *added = log_odds(Grown(trees), request, accountant.plan)
+        trees = weighed_by_rows(start, added, rows, context)
+    if not accountant.plan.query(Purpose.SCORES):
+        return Grown(trees, limited=len(drawn) - len(kept))
+    context.observe(Event(Phase.COMPARE_SUMS))
+    rows.route(growth.splits(np.arange(len(kept))), growth.nodes)
+    scores = sums_cut(trees, request, accountant.plan)
+    votes = [growth.spread(score) for score in scores.votes]
+    counts = rows.count_scores(votes, scores.cuts)
+    noise = context.randomness.noise
+    noisy = noise.laplace(counts, accountant.spend(Purpose.SCORES), request.rows_per_unit)
+    return Grown(trees, noisy, len(drawn) - len(kept))
 
 
 def _trees_at_once(request: Request) -> int:
@@ -224,3 +214,11 @@ def single_table_deviation(query: PlannedQuery, request: Request) -> float:
     it is smaller, on average over the tables.
     """
     return laplace_deviation(min(query.by_depth), request.rows_per_unit)
+
+
+INFORMATIVE_TABLES = Learner(
+    release_drawn_tables,
+    trees_at_once=_trees_at_once,
+    rates_mixtures=True,
+    noise={Purpose.TABLES: single_table_deviation},
+)

@@ -476,7 +476,7 @@ def test_each_table_is_that_of_its_attribute() -> None:
 
 
 def test_a_histogram_of_sums_counts_rows_by_their_leaves_in_all_trees(
-    con: duckdb.DuckDBPyConnection,
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without noise: each pair of values has a sum of its own."""
     rows = [row for row in some_rows(300) if row[-1] != "c2"]
@@ -489,7 +489,8 @@ def test_a_histogram_of_sums_counts_rows_by_their_leaves_in_all_trees(
     def pair(trees: Sequence[Tree], request: Request, plan: Plan) -> Scores:
         return Scores([[np.append(0, of_leaves) for of_leaves in votes]], range(pairs - 1))
 
-    learner = informative_tables.informative_tables(pair)
+    monkeypatch.setattr(informative_tables, "sums_cut", pair)
+    learner = informative_tables.INFORMATIVE_TABLES
     request = find("log-odds").request(two, NANO)
     plan = Plan((tables_query(NANO, 2, every=True), counting(Purpose.SCORES, (NANO,))))
     exact = SimpleNamespace(joint=lambda sums, *_: sums, laplace=lambda counts, *_: counts)

@@ -11,8 +11,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.learners.informative_tables import informative_tables
-from dpforest_duckdb.postprocess.log_odds import CUTS, log_odds, sums_cut
+from dpforest_duckdb.learners.informative_tables import INFORMATIVE_TABLES
+from dpforest_duckdb.postprocess.log_odds import CUTS, log_odds
 from dpforest_duckdb.privacy.measure import PURE_DP
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery, counting, evenly, share
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
@@ -123,7 +123,7 @@ LOG_ODDS = recipe_of_tables(
     depth=1,
     one_tree_per_attribute=True,
     plan=plan,
-    learner=informative_tables(sums_cut),
+    learner=INFORMATIVE_TABLES,
     adaptation=Adaptation(
         adapt,
         keeps_size=True,
