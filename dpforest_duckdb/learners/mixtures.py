@@ -47,7 +47,19 @@ def weighed_by_rows(
     votes for all rows and has none. It costs the budget of the query "mixture".
     """
     mixtures = [(MIXTURE_PARTS, weight) for weight in WEIGHTS]
-    models = [start], added
+    return mixed_by_rows(([start], added), mixtures, rows, context)
+
+
+def mixed_by_rows(
+    models: Sequence[Sequence[Tree]],
+    mixtures: Sequence[Sequence[int]],
+    rows: CodedRows,
+    context: TrainingContext,
+) -> list[Tree]:
+    """The trees of the mixture that the rows choose, with their votes times its weights.
+
+    It costs the budget of the query "mixture".
+    """
     return mixed(models, mixtures[draw_mixture(models, mixtures, rows, context)])
 
 

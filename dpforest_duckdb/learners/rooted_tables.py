@@ -24,7 +24,7 @@ from dpforest_duckdb.domain import Domain
 from dpforest_duckdb.engine.base import MIXTURE_PARTS, CodedRows
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.learners.joint_tables import joint_tables_deviation
-from dpforest_duckdb.learners.mixtures import draw_mixture, mixed
+from dpforest_duckdb.learners.mixtures import mixed_by_rows
 from dpforest_duckdb.postprocess.additive import Odds
 from dpforest_duckdb.postprocess.below_root import ChildTables, models
 from dpforest_duckdb.postprocess.voting import integer_votes
@@ -47,7 +47,9 @@ def rooted_tables(roots: Roots) -> Learner:
     def grow(rows: CodedRows, context: TrainingContext) -> Grown:
         tables = _released(rows, context, roots(context.request))
         (shares, *added), *others = _trees(tables)
-        return Grown(_drawn([[shares], added, *others], rows, context))
+        # class shares below the roots, what attributes add by naive Bayes, and other models
+        parts = [[shares], added, *others]
+        return Grown(mixed_by_rows(parts, _mixtures(len(others)), rows, context))
 
     return Learner(
         grow,
@@ -101,18 +103,6 @@ def _drawn_roots(
         below = rows.count_classes(int(nodes[0]), len(nodes))
         private, roots = [table[known] for table in below], [*roots, root]
     return roots, private
-
-
-def _drawn(
-    parts: Sequence[Sequence[Tree]], rows: CodedRows, context: TrainingContext
-) -> list[Tree]:
-    """The trees of a mixture, with their weights, drawn by the rows' points.
-
-    `parts` are the class shares below the roots, what attributes add to them by naive Bayes, and
-    other models.
-    """
-    mixtures = _mixtures(len(parts) - 2)
-    return mixed(parts, mixtures[draw_mixture(parts, mixtures, rows, context)])
 
 
 def _mixtures(others: int) -> list[tuple[int, ...]]:

@@ -21,7 +21,7 @@ from dpforest_duckdb.learners.informative_tables import (
     trees_of,
 )
 from dpforest_duckdb.learners.levels import LEVELS
-from dpforest_duckdb.learners.mixtures import draw_mixture, mixed
+from dpforest_duckdb.learners.mixtures import mixed_by_rows
 from dpforest_duckdb.postprocess.log_odds import log_odds
 from dpforest_duckdb.postprocess.pipeline import leaf_noise
 from dpforest_duckdb.postprocess.shrinkage import shrink_to_parent, sum_upward
@@ -43,9 +43,7 @@ def grow_both(rows: CodedRows, context: TrainingContext) -> Grown:
     alone = replace(context, request=replace(request, trees=1))
     grown = LEVELS.grow(rows, alone)
     tree = _with_log_odds(grown.trees[0], request, leaf_noise(request, accountant.plan))
-    models = sums, [tree]
-    weights = MIXTURES[draw_mixture(models, MIXTURES, rows, context)]
-    return Grown(mixed(models, weights), limited=grown.limited)
+    return Grown(mixed_by_rows((sums, [tree]), MIXTURES, rows, context), limited=grown.limited)
 
 
 def _released_tables(rows: CodedRows, context: TrainingContext) -> list[Tree]:

@@ -14,7 +14,7 @@ from steps import encode, seeded
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import VARCHAR
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
-from dpforest_duckdb.learners import rooted_tables
+from dpforest_duckdb.learners import mixtures, rooted_tables
 from dpforest_duckdb.learners.rooted_tables import _mixtures
 from dpforest_duckdb.model.forest import Forest
 from dpforest_duckdb.postprocess.additive import (
@@ -293,7 +293,7 @@ def test_a_model_of_few_attributes_reads_these_and_the_roots_alone(
         "FROM range(48000) r(i))"
     )
     first = len(rooted_tables.WEIGHTS) + 1  # after the fitted model
-    monkeypatch.setattr(rooted_tables, "draw_mixture", lambda *_: first)
+    monkeypatch.setattr(mixtures, "draw_mixture", lambda *_: first)
     attributes = tuple(Attribute(name, "categorical", tuple("xyz")) for name in names)
     forest = fit(
         con, "t", domain=Domain(attributes, "c", tuple("xyz")), recipe="rooted-tables", epsilon=2
@@ -359,7 +359,7 @@ def test_a_smaller_weight_of_attributes_leaves_the_class_shares_as_they_are(
         Attribute(name, "categorical", tuple(f"{name}{i}" for i in range(size)), nullable=False)
         for name, size in cells.items()
     )
-    monkeypatch.setattr(rooted_tables, "draw_mixture", lambda *_: mixture)
+    monkeypatch.setattr(mixtures, "draw_mixture", lambda *_: mixture)
     domain = Domain(attributes, "y", ("no", "yes"))
     forest = fit(con, "t", domain=domain, recipe="rooted-tables", epsilon=50)
     shares = forest.predict(con, "t").aggregate("avg(p_yes)").fetchall()
