@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers
-from dpforest_duckdb.postprocess.shrinkage import add_upward
+from dpforest_duckdb.postprocess.shrinkage import leaves_below
 from dpforest_duckdb.tree import LEAF, Tree, counts_of, noise_of
 
 
@@ -71,7 +71,7 @@ def prune_by_signal(tree: Tree, cells: Sequence[int], noise: float) -> Tree:
     `counts` summed upward; `noise` is the standard deviation of one count, √2/ε.
     """
     counts, descents = counts_of(tree), tree.descents(cells)
-    leaves = add_upward(descents, (tree.kind == LEAF).astype(np.float64))
+    leaves = leaves_below(tree, descents)
     gone = counts.sum(axis=1) < noise * counts.shape[1] * np.sqrt(leaves)
     closed = tree.kind == LEAF
     for children, parents in reversed(descents):

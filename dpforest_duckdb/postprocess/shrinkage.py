@@ -32,6 +32,11 @@ def add_upward(descents: Descents, values: NDArray[Number]) -> NDArray[Number]:
     return summed
 
 
+def leaves_below(tree: Tree, descents: Descents) -> Floats:
+    """The number of leaves below each `[node]`; 1 for a leaf."""
+    return add_upward(descents, (tree.kind == LEAF).astype(np.float64))
+
+
 def shrink_to_parent(tree: Tree, cells: Sequence[int], noise: float) -> Floats:
     """Class shares `[node, class]`, each moved towards the parent's share by the noise in it.
 
@@ -42,7 +47,7 @@ def shrink_to_parent(tree: Tree, cells: Sequence[int], noise: float) -> Floats:
     """
     counts, descents = np.clip(counts_of(tree), 0, None), tree.descents(cells)
     classes = counts.shape[1]
-    leaves = add_upward(descents, (tree.kind == LEAF).astype(np.float64))
+    leaves = leaves_below(tree, descents)
     weight = (noise * np.sqrt(leaves * classes) + 1.0)[:, None]
     total = counts.sum(axis=1, keepdims=True) + weight
     shares: Floats = (counts + weight / classes) / total
