@@ -15,6 +15,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Undefined
 from jinja2.runtime import LoopContext
 
+from dpforest_duckdb.errors import one_line
+
 _HEADER = re.compile(r"(--.*\n)*\n*")
 _QUOTED = re.compile(r"""--.*|'[^']*'|"[^"]*"|`[^`]*`""")  # where no quote is escaped by \\
 _REPLACED = re.compile(r"\{(?=[{%#])|\$(?=\{)")  # {{ {% {# of Jinja and ${ of Spark
@@ -39,7 +41,7 @@ class Column:
 
 def comment(text: object) -> Sql:
     """Text for a `--` comment, on one line; one that ends in a backslash would go on in Spark."""
-    plain = "".join(c if c.isprintable() else "?" for c in str(text))
+    plain = one_line(text)
     ended = f"{plain} " if plain.endswith("\\") else plain
     return Sql(_REPLACED.sub(r"\g<0> ", ended))
 
