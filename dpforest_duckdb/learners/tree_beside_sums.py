@@ -25,7 +25,7 @@ from dpforest_duckdb.learners.mixtures import mixed_by_rows
 from dpforest_duckdb.postprocess.log_odds import log_odds
 from dpforest_duckdb.postprocess.pipeline import leaf_noise
 from dpforest_duckdb.postprocess.shrinkage import shrink_to_parent, sum_upward
-from dpforest_duckdb.postprocess.voting import integer_votes, leaves_only
+from dpforest_duckdb.postprocess.voting import integer_votes, of_leaves
 from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
 from dpforest_duckdb.tree import Tree
@@ -62,7 +62,7 @@ def _with_log_odds(tree: Tree, request: Request, noise: float) -> Tree:
     cells = request.domain.cells
     summed = sum_upward(tree, cells)
     odds = np.log(np.maximum(shrink_to_parent(summed, cells, noise), LEAST_SHARE))
-    return replace(summed, votes=leaves_only(tree, integer_votes(odds)))
+    return replace(summed, votes=of_leaves(tree, integer_votes(odds)))
 
 
 TREE_BESIDE_SUMS = Learner(

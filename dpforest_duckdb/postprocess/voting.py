@@ -32,7 +32,7 @@ def vote_by_confidence(tree: Tree) -> Tree:
     votes, winner = np.zeros_like(counts), counts.argmax(axis=1)
     weight = np.maximum(1, np.rint(confidence(tree) * SCALE)).astype(np.int64)
     votes[np.arange(tree.nodes), winner] = weight
-    return replace(tree, votes=leaves_only(tree, votes))
+    return replace(tree, votes=of_leaves(tree, votes))
 
 
 def vote_by_counts(tree: Tree) -> Tree:
@@ -45,12 +45,12 @@ def vote_by_majority(tree: Tree) -> Tree:
     """Each leaf has one vote, for its most frequent class by noisy counts."""
     counts = counts_of(tree)
     winner = np.eye(counts.shape[1], dtype=np.int64)[counts.argmax(axis=1)]
-    return replace(tree, votes=leaves_only(tree, winner * SCALE))
+    return replace(tree, votes=of_leaves(tree, winner * SCALE))
 
 
 def vote_by_label(tree: Tree) -> Tree:
     """Each leaf has one vote, for its released label; there are no counts to keep."""
-    votes = leaves_only(tree, counts_of(tree) * SCALE)
+    votes = of_leaves(tree, counts_of(tree) * SCALE)
     return replace(tree, votes=votes, counts=None, noise=None)
 
 
@@ -61,7 +61,7 @@ def vote_by_surest(tree: Tree, cells: Sequence[int]) -> Tree:
         if parent >= 0 and sure[surest[parent]] > sure[node]:
             surest[node] = surest[parent]
     everywhere = vote_by_confidence(replace(tree, kind=np.full_like(tree.kind, LEAF)))
-    return replace(tree, votes=leaves_only(tree, everywhere.votes[surest]))
+    return replace(tree, votes=of_leaves(tree, everywhere.votes[surest]))
 
 
 def vote_by_shares(tree: Tree, shares: Floats) -> Tree:
@@ -75,10 +75,10 @@ def vote_by_shares(tree: Tree, shares: Floats) -> Tree:
     short = SCALE - votes.sum(axis=1)
     rank = np.argsort(order, axis=1, kind="stable")
     votes += rank < short[:, None]
-    return replace(tree, votes=leaves_only(tree, votes))
+    return replace(tree, votes=of_leaves(tree, votes))
 
 
-def leaves_only(tree: Tree, votes: Integers) -> Integers:
+def of_leaves(tree: Tree, votes: Integers) -> Integers:
     """The votes `[node, class]` of the leaves, and 0 at inner nodes."""
     return np.where((tree.kind == LEAF)[:, None], votes, 0)
 

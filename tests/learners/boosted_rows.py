@@ -9,7 +9,7 @@ import numpy as np
 
 from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import DOUBLE, INTEGER, VARCHAR
-from dpforest_duckdb.postprocess.voting import integer_votes, leaves_only, of_two
+from dpforest_duckdb.postprocess.voting import integer_votes, of_leaves, of_two
 from dpforest_duckdb.privacy.amounts import ATTO
 from dpforest_duckdb.tree import Tree
 
@@ -39,7 +39,7 @@ def voting(tree: Tree, random: np.random.Generator, classes: int, odds: float = 
     """The tree with log-odds of this standard deviation as votes of its leaves."""
     drawn = odds * random.normal(size=(tree.nodes, classes if classes > 2 else 1))
     votes = integer_votes(drawn if classes > 2 else of_two(drawn[:, 0]))
-    return replace(tree, counts=None, votes=leaves_only(tree, votes), noise=None)
+    return replace(tree, counts=None, votes=of_leaves(tree, votes), noise=None)
 
 
 def numbers(classes: int, more: int = 0) -> Domain:
