@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.learners import joint_tables as learner
+from dpforest_duckdb.learners.joint_tables import JOINT_TABLES as LEARNER
 from dpforest_duckdb.postprocess.log_odds import log_odds
 from dpforest_duckdb.privacy.measure import PURE_DP
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
@@ -48,7 +48,7 @@ JOINT_TABLES = recipe_of_tables(
     fixed_trees=True,
     one_tree_per_attribute=True,
     plan=plan,
-    learner=learner.JOINT_TABLES,
+    learner=LEARNER,
     adaptation=Adaptation(adapt, private_bounds=True),
     finish=finish,
 )

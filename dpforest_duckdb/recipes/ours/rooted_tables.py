@@ -14,14 +14,14 @@ from dataclasses import replace
 import numpy as np
 
 from dpforest_duckdb.arrays import Integers
-from dpforest_duckdb.learners import rooted_tables as learner
+from dpforest_duckdb.learners.rooted_tables import rooted_tables
 from dpforest_duckdb.postprocess.pipeline import as_grown
 from dpforest_duckdb.privacy.measure import PURE_DP
 from dpforest_duckdb.privacy.plan import Plan, PlannedQuery
 from dpforest_duckdb.privacy.selection import PERMUTE_AND_FLIP
 from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.recipes.ours import constants, joint_tables
-from dpforest_duckdb.recipes.ours.auto_rules import choice_part, models_differ
+from dpforest_duckdb.recipes.ours.auto_rules import choice_part, classes_in, models_differ
 from dpforest_duckdb.recipes.ours.joint_rules import releases_all_tables, sums_use_all
 from dpforest_duckdb.recipes.plans import mixture_choice
 from dpforest_duckdb.recipes.recipe import Adaptation, recipe_of_tables
@@ -57,7 +57,7 @@ def noise_of_sum(request: Request) -> float:
     attributes, k = request.domain.attributes, request.rows_per_unit
     of_counts = TableCodes(attributes).deviations(request.epsilon, k)
     noise = [len(a.described) * of_one for a, of_one in zip(attributes, of_counts, strict=True)]
-    rows = request.rows / len(request.domain.classes)
+    rows = request.rows / classes_in(request)
     return math.sqrt(len(attributes)) * float(np.mean(noise)) / rows
 
 
@@ -73,7 +73,7 @@ def roots_show_enough(request: Request) -> bool:
         return False
     if not (releases_all_tables(request) or sums_use_all(request)):
         return False
-    attributes, two = len(request.domain.attributes), len(request.domain.classes) == 2
+    attributes, two = len(request.domain.attributes), classes_in(request) == 2
     _, drawn = roots(adapt(np.array(request.histogram), request))
     seen = drawn * (2 * attributes - 1 - drawn)  # twice the pairs with a root
     return drawn > two and 4 * seen >= attributes * (attributes - 1)
@@ -110,7 +110,7 @@ ROOTED_TABLES = recipe_of_tables(
     depth=3,
     fixed_trees=True,
     plan=plan,
-    learner=learner.rooted_tables(lambda request: roots(request)[0]),
+    learner=rooted_tables(lambda request: roots(request)[0]),
     adaptation=Adaptation(adapt, private_bounds=True),
     finish=as_grown,
 )
