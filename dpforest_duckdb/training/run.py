@@ -117,7 +117,8 @@ class Run:
         learners = [recipe.learner for recipe in (self.recipe, *self.recipe.adaptation.successors)]
         trees = max(learner.trees_at_once(self.request) for learner in learners)
         scores = max(learner.score_columns(self.request) for learner in learners)
-        several = self.shares_rows or any(learner.compares_trees for learner in learners)
+        # then every tree needs its own column of nodes
+        several = self.recipe.rows == "all" or any(each.compares_trees for each in learners)
         stored = StoredRow(
             self.tables,
             unit=None if self.unit.is_row else self.table.columns[self.unit.column],
@@ -143,11 +144,6 @@ class Run:
                 "more than is available: raise --memory-limit, free some disk, or "
                 "choose a larger folder with --temp-dir."
             )
-
-    @property
-    def shares_rows(self) -> bool:
-        """Whether every tree sees all rows, and so needs its own column of nodes."""
-        return self.recipe.rows == "all"
 
     def execute(self, progress: Observer | None = None) -> Forest:
         """Debit, count, draw, finish and store. Raises `DpforestError`; a debit stays spent.

@@ -236,7 +236,7 @@ def trained(
         cells = [[cells[i] for cells in table] for i in range(2 + len(columns))]
         con.execute(f"INSERT INTO t SELECT {', '.join(['unnest(?)'] * len(cells))}", cells)
         run = prepare(con, "t", domain=domain, trace=statements.append, **options)
-        shared = run.recipe.name in PUBLISHED and run.shares_rows
+        shared = run.recipe.name in PUBLISHED and run.recipe.rows == "all"
         tape.together = run.request.trees if shared else 1
         forest = release_uncapped(replace(run, randomness=Randomness(tape, tape, 1)))
     return run, forest.to_json(), [re.sub("dpforest_[0-9a-f]{12}", "", sql) for sql in statements]
