@@ -25,13 +25,9 @@ from dpforest_duckdb.postprocess.additive import (
     naive_bayes,
     without_interaction,
 )
-from dpforest_duckdb.postprocess.class_shares import (
-    NoisyTable,
-    adjusted,
-    class_shares,
-    shares_around,
-)
+from dpforest_duckdb.postprocess.class_shares import adjusted, class_shares, shares_around
 from dpforest_duckdb.postprocess.noisy_shares import noisy_shares
+from dpforest_duckdb.postprocess.share_likelihoods import NoisyTable
 from dpforest_duckdb.privacy.noise import LEAST_VARIANCE
 from dpforest_duckdb.splits.table_codes import code_of
 

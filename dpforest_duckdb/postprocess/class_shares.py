@@ -11,17 +11,21 @@ higher then if values are ordered, because a curve may have any level.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.postprocess.curves import curves
-from dpforest_duckdb.postprocess.noisy_exponential import FAR, NoisyExponential, density, power
+from dpforest_duckdb.postprocess.noisy_exponential import power
+from dpforest_duckdb.postprocess.share_likelihoods import (
+    EM_TURNS,
+    TINY_MASS,
+    NoisyTable,
+    Values,
+    likelihoods_of,
+)
 
 OFFSETS = np.linspace(-6, 6, 241)  # log-odds of a value minus those of all rows
 STEP = 3  # every third of these is enough for shares around given ones
@@ -29,9 +33,7 @@ WIDTHS = (0.1, 0.3, 0.8, 1.6, 3.0)  # standard deviations of offsets of independ
 SEGMENT_WIDTHS = (0.8, 1.6, 3.0)  # the same, if values between cuts have equal shares
 LEAST_SHARE = 1e-4  # of a class in all rows, before its log-odds; at most 1 minus it
 LEAST_LIKELY = 1e-100  # floor of a likelihood relative to the largest
-TINY_MASS = 1e-300  # added to masses, so that no division is by 0
 AT_ONCE = 2**18  # the most likelihoods that are computed together; one class may have more
-EM_TURNS = 10  # of expectation maximisation, which goes on where it was
 
 
 def adjusted(
@@ -46,17 +48,6 @@ def adjusted(
     values = table.shape[-2]
     moved: Floats = table + ((total - table.sum(axis=-2)) / values)[..., None, :]
     return moved, variance * (1 - 1 / values) + spread / values**2
-
-
-@dataclass(frozen=True)
-class NoisyTable:
-    """Noisy `counts[value, class]`, the variance of the noise of one count, and how many of the
-    first values are `ordered`. All of it is released.
-    """
-
-    counts: Floats
-    variance: float
-    ordered: int = 0
 
 
 def class_shares(tables: Sequence[NoisyTable], prior: Floats) -> list[Floats]:
@@ -84,11 +75,11 @@ def _class_shares(kept: tuple[tuple[bytes, float, int], ...], shares_of_all: byt
 
 
 def _shares_of_group(tables: Sequence[NoisyTable], prior: Floats) -> list[Floats]:
-    values = _Values.of(tables)
+    values = Values.of(tables)
     found = np.empty(values.counts.shape)
     for labels in _blocks(values, len(OFFSETS)):
         grids = _share(_log_odds(prior[labels])[:, None] + OFFSETS)
-        likelihoods = _likelihood(values, labels, grids[:, None]).log()
+        likelihoods = likelihoods_of(values, labels, grids[:, None]).log()
         evidence, means = _segments(likelihoods, grids, WIDTHS)  # each value is one segment
         # values without order differ as widely as all values of the attribute do
         by_width = _weights(values.totals(evidence, axis=1).reshape(-1, len(WIDTHS)))[0]
@@ -134,27 +125,27 @@ def shares_around(tables: Sequence[NoisyTable], priors: Sequence[Floats]) -> lis
     """
     found, left = list[Floats](), list(priors)
     for some in _groups(tables, len(OFFSETS[::STEP])):
-        values, prior = _Values.of(some), np.concatenate(left[: len(some)])
+        values, prior = Values.of(some), np.concatenate(left[: len(some)])
         left = left[len(some) :]
         shares = _around(values, prior)
         found += [_completed(shares[cells]) for cells in values.of_tables]
     return found
 
 
-def _around(values: _Values, prior: Floats) -> Floats:
+def _around(values: Values, prior: Floats) -> Floats:
     shares, offsets = np.empty(values.counts.shape), OFFSETS[::STEP]
     mass = _normal_masses(WIDTHS, STEP)
     for labels in _blocks(values, len(offsets)):
         odds = _log_odds(prior.T[labels])  # `[class, cell]`
         grid = _share(odds[..., None] + offsets)
-        likely = _likelihood(values, labels, grid).relative()
+        likely = likelihoods_of(values, labels, grid).relative()
         evidence = np.maximum(likely @ mass.T, LEAST_LIKELY)  # `[class, cell, width]`
         means = (likely @ (mass * offsets).T) / evidence
         shares[:, labels] = _share(odds + _over_widths(values, evidence, means)).T
     return shares
 
 
-def _over_widths(values: _Values, evidence: Floats, means: Floats) -> Floats:
+def _over_widths(values: Values, evidence: Floats, means: Floats) -> Floats:
     """The mean offsets `[class, cell]`, averaged over widths.
 
     `evidence[class, cell, width]` and `means[class, cell, width]` are those of each width.
@@ -171,7 +162,7 @@ def _over_widths(values: _Values, evidence: Floats, means: Floats) -> Floats:
     return averaged
 
 
-def _likely_widths(values: _Values, seen: Floats) -> Floats:
+def _likely_widths(values: Values, seen: Floats) -> Floats:
     """How likely each width is for a cell `[class, cell, width]`, the same within a table.
 
     After EM_TURNS turns, from the likelihoods `seen[class, cell, width]`. One more cell of each
@@ -204,7 +195,7 @@ def _groups(tables: Sequence[NoisyTable], points: int) -> Iterator[list[NoisyTab
         yield group
 
 
-def _blocks(values: _Values, points: int) -> list[slice]:
+def _blocks(values: Values, points: int) -> list[slice]:
     """The classes whose shares are estimated: all, or the second of two.
 
     A block is one class, or several with at most AT_ONCE likelihoods together: `points` for each
@@ -234,160 +225,6 @@ def _log_odds(shares: Floats) -> Floats:
 def _share(odds: Floats) -> Floats:
     share: Floats = 1 / (1 + np.exp(-odds))
     return share
-
-
-@dataclass(frozen=True)
-class _Likelihood:
-    """Likelihoods `[class, value, share]` of the two cases: `factor` · e^`exponent` if a value has
-    rows, and e^`without` if it has none, whatever the share.
-    """
-
-    factor: Floats
-    exponent: Floats
-    without: Floats
-
-    def log(self) -> Floats:
-        """The logarithm of their sum."""
-        having = np.log(self.factor) + self.exponent
-        # as np.logaddexp, which takes several times as long
-        apart = np.abs(having - self.without)
-        likelihood: Floats = np.maximum(having, self.without) + np.log1p(power(-apart))
-        return likelihood
-
-    def relative(self) -> Floats:
-        """Their sum, relative to about the largest of a value."""
-        top = np.maximum(self.exponent.max(axis=2, keepdims=True), self.without)
-        likely: Floats = self.factor * power(self.exponent - top) + power(self.without - top)
-        return likely
-
-
-def _likelihood(values: _Values, labels: slice, grid: Floats) -> _Likelihood:
-    """The likelihood of each share of `grid`, given a class's count and those of the others.
-
-    With share p, (1-p)·count - p·others has mean 0; its variance is that of noise and of sampling.
-    The number of rows of a value is unknown, so there are two cases. Without rows, the counts are
-    noise and tell nothing about the share. With rows, the counts estimate their number with a
-    normal error that is independent of the misfit above. The likelihood is averaged over that
-    number, with the distribution of `_rows`. So empty values take the shares of all rows. Where
-    most values have few rows, a count that is hardly above the noise is taken for noise.
-    """
-    _keep_freed_memory()
-    found, rest, rows = values.rows, values.counts.shape[1] - 1, values.counts.sum(axis=1)
-    variance, other = values.variance[:, None], 1 - grid
-    count, rows = values.counts.T[labels, :, None], rows[:, None]
-    others, noise = rows - count, np.sqrt(variance)
-    exactness = grid**2 + other**2 / rest
-    spread = variance * rest * exactness + np.maximum(rows, 1) * (grid * other)
-    # the estimated number of rows and its error, which is noise / √exactness
-    precision = 1 / np.sqrt(exactness)
-    noisy = (grid * (count / noise) + other * (others / rest / noise)) * precision
-    rate = precision * (noise / found.means[:, None])
-    factor, exponent = density(noisy, rate)
-    exponent -= (count - grid * rows) ** 2 / (2 * spread)
-    exponent += (np.log((1 - found.empty) / found.means) + found.worth)[:, None]
-    without = -(count**2 + others**2 / rest) / variance - math.log(2 * math.pi * rest)
-    without = np.log(found.empty / values.variance)[:, None] + without / 2
-    return _Likelihood(factor / np.sqrt(spread), exponent, without)
-
-
-@cache
-def _keep_freed_memory() -> None:
-    """Let glibc keep up to 62 MB of freed memory for the next arrays: twice the size of an array
-    that was freed once. Many classes need more than 32 MB. One of 32 MB or more has no effect.
-
-    Before, it returns memory to the system, and to get it again for arrays of 1 MB takes half of
-    the time here.
-    """
-    np.empty(31 * 2**20, dtype=np.int8)
-
-
-@dataclass(frozen=True)
-class _Values:
-    """The values of several tables, one after the other.
-
-    `counts[value, class]`, and the `variance[value]` of one of them. `table[value]` is the number
-    of a value's table, and `of_tables[table]` are the values of each.
-    """
-
-    counts: Floats
-    variance: Floats
-    table: NDArray[np.intp]
-    sizes: NDArray[np.intp]
-
-    @staticmethod
-    def of(tables: Sequence[NoisyTable]) -> _Values:
-        sizes = np.array([len(table.counts) for table in tables])
-        variances = np.array([table.variance for table in tables])
-        counts = np.concatenate([table.counts for table in tables])
-        of_table = np.repeat(np.arange(len(tables)), sizes)
-        return _Values(counts, variances[of_table], of_table, sizes)
-
-    @cached_property
-    def first(self) -> NDArray[np.intp]:
-        """The number of each table's first value."""
-        first: NDArray[np.intp] = self.sizes.cumsum() - self.sizes
-        return first
-
-    @property
-    def of_tables(self) -> list[slice]:
-        ends = zip(self.first.tolist(), self.sizes.tolist(), strict=True)
-        return [slice(first, first + size) for first, size in ends]
-
-    def totals(self, figures: Floats, axis: int = 0) -> Floats:
-        """The sum over the values of each table, which are along an axis."""
-        totals: Floats = np.add.reduceat(figures, self.first, axis=axis)
-        return totals
-
-    @cached_property
-    def rows(self) -> _Rows:
-        return _rows(self)
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """How many rows values have, learnt from the noisy counts of their table.
-
-    `empty[value]` is the share of a table's values that have none. A value's rows have about an
-    exponential distribution with its `means[value]`, and `worth[value]` is added to the log
-    density.
-    """
-
-    empty: Floats
-    means: Floats
-    worth: Floats
-
-
-def _rows(values: _Values) -> _Rows:
-    """The distribution of rows, from noisy counts.
-
-    The density of x rows is 1/m (1 + x/m)^-2, where m is the mean of the values that have any: a
-    few values often hold most rows. Near the likely rows of a value it is replaced by an
-    exponential density of the same value and slope there, whose mean is (x + m)/2. That is never
-    above it. So of two such densities, found from no rows and from the noisy rows, a value has the
-    one that explains its count better.
-
-    The expectation maximisation starts with a single empty value in each table, so few values are
-    taken for empty where noise hides whether they are.
-    """
-    noisy, variance = values.counts.sum(axis=1), values.counts.shape[1] * values.variance
-    deviation, sizes = np.sqrt(variance), values.sizes
-    errors = noisy / deviation
-    without = -(noisy**2 / variance + np.log(2 * math.pi * variance)) / 2
-    likely = np.stack([np.zeros(len(noisy)), np.maximum(noisy, 0)])  # `[start, value]`
-    total, empty = np.maximum(values.totals(noisy), 1), 1 / (sizes + 1)  # `[table]`
-    for _ in range(EM_TURNS):
-        mean = (total / ((1 - empty) * sizes))[values.table]
-        means = (likely + mean) / 2
-        worth = np.log(means / mean) - 2 * np.log1p(likely / mean) + likely / means
-        seen = NoisyExponential(errors, deviation / means)
-        factor, exponent = seen.density()
-        having, likely = worth + np.log(factor / means) + exponent, deviation * seen.expected()
-        before = (np.log(1 - empty) - np.log(empty))[values.table]
-        for_rows = having.max(axis=0) - without + before
-        part = 1 / (1 + np.exp(np.minimum(np.maximum(for_rows, -FAR), FAR)))
-        empty = np.maximum(values.totals(part), TINY_MASS) / (sizes + 1)
-    better = having.argmax(axis=0), np.arange(len(noisy))
-    return _Rows(empty[values.table], means[better], worth[better])
 
 
 def _averaged(

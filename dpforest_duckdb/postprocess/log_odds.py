@@ -17,8 +17,9 @@ import numpy as np
 from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.postprocess.additive import calibration, information, made_up
-from dpforest_duckdb.postprocess.class_shares import NoisyTable, adjusted, class_shares
+from dpforest_duckdb.postprocess.class_shares import adjusted, class_shares
 from dpforest_duckdb.postprocess.noisy_shares import noisy_shares
+from dpforest_duckdb.postprocess.share_likelihoods import NoisyTable
 from dpforest_duckdb.postprocess.shrinkage import sum_upward
 from dpforest_duckdb.postprocess.voting import integer_votes, intercept, of_two
 from dpforest_duckdb.privacy.noise import LEAST_VARIANCE, noise_scale

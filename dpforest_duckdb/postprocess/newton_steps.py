@@ -14,8 +14,8 @@ from functools import cache
 import numpy as np
 
 from dpforest_duckdb.arrays import Floats
-from dpforest_duckdb.postprocess.class_shares import EM_TURNS
 from dpforest_duckdb.postprocess.curves import fitting_degrees, polynomials
+from dpforest_duckdb.postprocess.share_likelihoods import EM_TURNS
 
 STEP_WIDTHS = (0.1, 0.3, 1.0, 2.5)  # prior standard deviations of a step, in log-odds
 LEAST_HESSIAN = 0.25  # at a value: that of a single row at even odds

@@ -23,7 +23,8 @@ from dpforest_duckdb.postprocess.additive import (
     without_interaction,
 )
 from dpforest_duckdb.postprocess.below_root import FEW, ChildTables, models
-from dpforest_duckdb.postprocess.class_shares import NoisyTable, shares_around
+from dpforest_duckdb.postprocess.class_shares import shares_around
+from dpforest_duckdb.postprocess.share_likelihoods import NoisyTable
 from dpforest_duckdb.privacy.accountant import Accountant
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.randomness import Randomness

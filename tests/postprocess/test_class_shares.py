@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpforest_duckdb.postprocess import class_shares as shares_module
-from dpforest_duckdb.postprocess.class_shares import NoisyTable, class_shares, shares_around
+from dpforest_duckdb.postprocess.class_shares import class_shares, shares_around
+from dpforest_duckdb.postprocess.share_likelihoods import NoisyTable, Values, likelihoods_of
 
 PRIOR = np.array([0.7, 0.3])
 
@@ -138,10 +139,10 @@ def test_likelihoods_of_shares_are_those_of_values_with_rows_and_without(classes
     """The number of rows of a value is integrated out here, point by point."""
     random, variance = np.random.default_rng(classes), 30.0
     counts = random.normal([[0.0], [15.0], [50.0], [-20.0]], 6, (4, classes))
-    values = shares_module._Values.of([NoisyTable(counts, variance)])
+    values = Values.of([NoisyTable(counts, variance)])
     known, rest, shares = values.rows, classes - 1, np.array([0.02, 0.3, 0.9])
     grid = np.broadcast_to(shares, (classes, 1, 3))
-    found = shares_module._likelihood(values, slice(0, classes), grid)
+    found = likelihoods_of(values, slice(0, classes), grid)
     rows = np.linspace(0, 1000, 100_001)
     for label, value, place in np.ndindex(classes, 4, 3):
         p, own = shares[place], counts[value, label]

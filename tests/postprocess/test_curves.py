@@ -14,11 +14,8 @@ from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.postprocess.class_shares import (
     OFFSETS,
     WIDTHS,
-    NoisyTable,
     _averaged,
-    _likelihood,
     _share,
-    _Values,
     class_shares,
 )
 from dpforest_duckdb.postprocess.curves import (
@@ -29,13 +26,14 @@ from dpforest_duckdb.postprocess.curves import (
     polynomials,
 )
 from dpforest_duckdb.postprocess.newton_steps import STEP_WIDTHS, StepWidths, steps
+from dpforest_duckdb.postprocess.share_likelihoods import NoisyTable, Values, likelihoods_of
 
 
 def likelihoods(counts: Floats, variance: float) -> tuple[Floats, Floats]:
     """The log-likelihood `[1, value, offset]` and the share `[1, offset]` of the second class."""
     grid = _share(OFFSETS)[None]
-    values = _Values.of([NoisyTable(counts, variance)])
-    return _likelihood(values, slice(1, 2), grid[:, None]).log(), grid
+    values = Values.of([NoisyTable(counts, variance)])
+    return likelihoods_of(values, slice(1, 2), grid[:, None]).log(), grid
 
 
 def by_fine_grid(likelihood: Floats, degree: int) -> tuple[float, Floats]:
@@ -143,8 +141,8 @@ def test_classes_together_have_the_curves_of_each_alone() -> None:
     for scale in (1e3, 1e7):
         counts = -scale * random.random((11, 5))
         grid = np.tile(_share(OFFSETS), (5, 1))
-        values = _Values.of([NoisyTable(counts, 1.0)])
-        likelihood = _likelihood(values, slice(0, 5), grid[:, None]).log()
+        values = Values.of([NoisyTable(counts, 1.0)])
+        likelihood = likelihoods_of(values, slice(0, 5), grid[:, None]).log()
         together = curves(likelihood, OFFSETS, grid)
         for label in range(5):
             alone = curves(likelihood[[label]], OFFSETS, grid[[label]])

@@ -13,7 +13,7 @@ from dpforest_duckdb.domain import Attribute, Domain
 from dpforest_duckdb.domain.types import VARCHAR
 from dpforest_duckdb.learners.growth import Growth
 from dpforest_duckdb.postprocess import log_odds as sums_of_log_odds
-from dpforest_duckdb.postprocess.class_shares import NoisyTable, adjusted
+from dpforest_duckdb.postprocess.class_shares import adjusted
 from dpforest_duckdb.postprocess.log_odds import (
     CUTS,
     MIDDLES,
@@ -25,6 +25,7 @@ from dpforest_duckdb.postprocess.log_odds import (
     sums,
 )
 from dpforest_duckdb.postprocess.noisy_shares import noisy_shares
+from dpforest_duckdb.postprocess.share_likelihoods import NoisyTable
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.plan import ROW_COUNTS
 from dpforest_duckdb.recipes import find
