@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from dpforest_duckdb.model.forest import Forest
     from dpforest_duckdb.training.opening import Connection
 
+NO_MODELS = "Data files hold no models: name the model's .json file with --model."
+
 
 @dataclass(frozen=True)
 class Spark:
@@ -128,21 +130,16 @@ def opened_for_model(
 
     Raises `UsageError` if neither a database nor a file is named.
     """
-    from dpforest_duckdb.engine.sources.files import is_data_file
-
-    if db is not None and is_data_file(db):
-        yield None, file_model(model)
-        return
     if db is None:
-        from dpforest_duckdb.model.files import is_model_file
-        from dpforest_duckdb.model.forest import load_forest
-
-        if not is_model_file(model):
-            raise UsageError("Name the database that holds the model with --db, or a .json file.")
-        yield None, load_forest(model)
+        refusal = "Name the database that holds the model with --db, or a .json file."
+        yield None, file_model(model, refusal)
         return
+    from dpforest_duckdb.engine.sources.files import is_data_file
     from dpforest_duckdb.model import store
 
+    if is_data_file(db):
+        yield None, file_model(model)
+        return
     with opened(db, read_only=True, show_sql=show_sql) as engine:
         yield engine, store.load(engine.models, model)
 
@@ -164,12 +161,11 @@ def data_account(db: str | None, dataset: str | None, ledger: str | None) -> Ite
         yield find_rows(engine.connection, rows).account(ledger, dataset)
 
 
-def file_model(model: str) -> Forest:
-    """A model for data files, which hold none. Raises `UsageError` unless it is a file."""
+def file_model(model: str, refusal: str = NO_MODELS) -> Forest:
+    """The model in a file. Raises `UsageError` with the `refusal` for the name of a stored one."""
     from dpforest_duckdb.model.files import is_model_file
     from dpforest_duckdb.model.forest import load_forest
 
     if not is_model_file(model):
-        raise UsageError("Data files hold no models: name the model's .json file with --model.")
-
+        raise UsageError(refusal)
     return load_forest(model)
