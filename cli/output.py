@@ -274,3 +274,11 @@ def rounded(value: float, digits: int = 3) -> str:
 def number(value: float | None, digits: int = 4) -> str:
     """A figure for people; a dash for None."""
     return "-" if value is None else f"{value:.{digits}f}"
+
+
+def shown_log_odds(log_odds: dict[str, float] | None) -> str | None:
+    """The log-odds that a leaf adds, in nats: of the second of two classes, or of each class."""
+    if log_odds is None:
+        return None
+    first, *others = log_odds.values()
+    return f"{others[0] - first:+.3f}" if len(others) == 1 else f"{[first, *others]}"

@@ -9,7 +9,13 @@ from typing import Annotated
 import typer
 
 from dpforest_duckdb.cli import opening, options
-from dpforest_duckdb.cli.output import emit, inform, show_table, warn_if_not_private
+from dpforest_duckdb.cli.output import (
+    emit,
+    inform,
+    show_table,
+    shown_log_odds,
+    warn_if_not_private,
+)
 
 SCREEN = 40  # more rules than that fill a screen
 
@@ -54,7 +60,7 @@ def rules(
     keys = ["tree", "node", "rule", "prediction", "counts", "noise", "confidence", "support"]
     if forest.link.log_odds:  # no leaf predicts alone, so a prediction would mislead
         keys = ["tree", "node", "rule", "log_odds", "counts", "noise", "support"]
-        rows = [{**rule, "log_odds": added(rule["log_odds"])} for rule in found]
+        rows = [{**rule, "log_odds": shown_log_odds(rule["log_odds"])} for rule in found]
     show_table(keys, [[row[key] for key in keys] for row in rows], title="rule", between="AND")
     sys.stdout.flush()  # the note comes below the rules, also if both go to one file
     classes = forest.domain.classes
@@ -71,11 +77,3 @@ def rules(
     if len(found) > SCREEN and top is None:
         or_leaves = "" if leaves_only else ", --leaves-only leaves out inner nodes"
         inform(f"{len(found):,} rules: --top 20 shows those with the largest support{or_leaves}.")
-
-
-def added(log_odds: dict[str, float] | None) -> str | None:
-    """The log-odds that a leaf adds, in nats: of the second of two classes, or of each class."""
-    if log_odds is None:
-        return None
-    first, *others = log_odds.values()
-    return f"{others[0] - first:+.3f}" if len(others) == 1 else f"{[first, *others]}"

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpforest_duckdb.cli import opening, options
-from dpforest_duckdb.cli.output import emit, plain_console, warn_if_not_private
-from dpforest_duckdb.cli.rules import added
+from dpforest_duckdb.cli.output import emit, plain_console, shown_log_odds, warn_if_not_private
 from dpforest_duckdb.domain.names import fold, hint
 from dpforest_duckdb.errors import UsageError, one_line
 
@@ -202,7 +201,7 @@ def _show_tree(forest: Forest, number: int, as_json: bool) -> None:
         step = rule["rule"].removeprefix(paths[int(parents[node])]) if node else "all rows"
         text = one_line(step)
         if rule["leaf"] and forest.link.log_odds:  # no leaf predicts alone
-            text += f" → log-odds {added(rule['log_odds'])}"
+            text += f" → log-odds {shown_log_odds(rule['log_odds'])}"
         elif rule["leaf"]:
             text += f" → {one_line(rule['prediction'])}"
         if rule["counts"] is not None:
