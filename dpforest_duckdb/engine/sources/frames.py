@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpforest_duckdb.domain.names import fold
+from dpforest_duckdb.domain.names import fold, is_unicode
 from dpforest_duckdb.domain.table import TableInfo, columns_changed
 from dpforest_duckdb.domain.types import NO_VALUES, column_types
 from dpforest_duckdb.engine.columns.casts import selected
@@ -81,7 +81,7 @@ class Frame:
         names = [str(column) for column in (rows if isinstance(rows, dict) else column_names(rows))]
         if not names:
             raise DpforestError("The frame has no columns: check how it is made.")
-        if any("\ud800" <= letter <= "\udfff" for name in names for letter in name):
+        if not all(map(is_unicode, names)):
             raise DpforestError(
                 "A column of the frame has a name that is not valid Unicode: rename it."
             )
