@@ -7,7 +7,7 @@ template is an error, and so is an undefined name.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -17,6 +17,7 @@ from jinja2.runtime import LoopContext
 
 from dpforest_duckdb.errors import one_line
 
+TERMS = 100  # in one bracket of a sum: DuckDB allows expressions of at most a thousand levels
 _HEADER = re.compile(r"(--.*\n)*\n*")
 _QUOTED = re.compile(r"""--.*|'[^']*'|"[^"]*"|`[^`]*`""")  # where no quote is escaped by \\
 _REPLACED = re.compile(r"\{(?=[{%#])|\$(?=\{)")  # {{ {% {# of Jinja and ${ of Spark
@@ -54,6 +55,12 @@ def comma(loop: LoopContext) -> Sql:
 def join(values: Iterable[object], between: str) -> Sql:
     """Values that a template may print, with a text between them."""
     return Sql(between.join(str(_only_sql(value)) for value in values))
+
+
+def summed(terms: Sequence[str]) -> Sql:
+    """The sum of terms; if there are many, TERMS of them in each bracket."""
+    parts = [" + ".join(terms[first : first + TERMS]) for first in range(0, len(terms), TERMS)]
+    return Sql(parts[0] if len(parts) == 1 else " + ".join(f"({part})" for part in parts))
 
 
 def indent(sql: Sql, width: int) -> Sql:

@@ -30,7 +30,7 @@ from dpforest_duckdb.scoring.inputs import Inputs
 from dpforest_duckdb.scoring.layers import FreeNames, Helper, Kept, Layer, combined
 from dpforest_duckdb.scoring.outcome import outcome, reach
 from dpforest_duckdb.scoring.quickscorer import bit_sets_pay, fast_layers
-from dpforest_duckdb.sql import Column, Sql, render
+from dpforest_duckdb.sql import TERMS, Column, Sql, render, summed
 from dpforest_duckdb.tree import Voting
 
 _NOTHING = Sql("")
@@ -83,7 +83,7 @@ def score_sql(
     layers = kept.linked(layers)
     votes = [Sql(f"t.{score.column}") for score in scores]
     if whole:
-        votes.append(Sql(f"({' - '.join([str(whole), *votes])})"))
+        votes.append(_left_of(whole, votes))
     found = outcome(dialect, forest, votes, whole, free)
     added = [*scores]
     for name, helpers in found.layers.items():
@@ -207,6 +207,13 @@ def fastest_form(forest: ForestContent) -> Literal["bit sets", "nested CASE"]:
 def _emitted(forest: ForestContent) -> int:
     """The classes whose votes SQL sums: if all votes are a constant, the last class follows."""
     return len(forest.domain.classes) - (1 if _whole(forest) else 0)
+
+
+def _left_of(whole: int, votes: Sequence[Sql]) -> Sql:
+    """The votes of the last class: those of all classes without the others'."""
+    if len(votes) <= TERMS:
+        return Sql(f"({' - '.join([str(whole), *votes])})")
+    return Sql(f"({whole} - ({summed(votes)}))")
 
 
 def _nested(dialect: Dialect, forest: ForestContent) -> int:

@@ -13,10 +13,8 @@ from dpforest_duckdb.engine.base import MIXTURE_PARTS
 from dpforest_duckdb.engine.coded_rows.layout import Layout
 from dpforest_duckdb.engine.coded_rows.leaves import LookUps, constants
 from dpforest_duckdb.engine.coded_rows.packed_votes import PackedVotes
-from dpforest_duckdb.sql import Column, Ident, Sql
+from dpforest_duckdb.sql import Column, Ident, Sql, summed
 from dpforest_duckdb.tree import SCALE, Tree
-
-TERMS = 100  # in one bracket of a sum: DuckDB limits the depth of expressions
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ class MixedVotes:
                     f"{ident('votes')}[{names[found[group][number][0]]} + {first + 1}]"
                     for number, first in look_up
                 ]
-                sums.append(Column(_sum(terms), columns[group]))
+                sums.append(Column(summed(terms), columns[group]))
             cases = " ".join(
                 f"WHEN {number} THEN {_weighed(columns, of_mixture)}"
                 for number, of_mixture in enumerate(weights)
@@ -95,9 +93,3 @@ def _weighed(columns: Mapping[int, Sql], weights: Sequence[int]) -> Sql:
         by_weight.setdefault(weights[group], []).append(column)
     terms = [f"{weight} * ({' + '.join(some)})" for weight, some in by_weight.items() if weight]
     return Sql(" + ".join(terms) or "0")
-
-
-def _sum(terms: Sequence[str]) -> Sql:
-    """The sum of terms, with TERMS of them in each bracket."""
-    parts = [" + ".join(terms[first : first + TERMS]) for first in range(0, len(terms), TERMS)]
-    return Sql(" + ".join(f"({part})" for part in parts))

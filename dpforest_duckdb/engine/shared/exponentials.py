@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpforest_duckdb.sql import Column, Ident, Sql
+from dpforest_duckdb.sql import Column, Ident, Sql, summed
 from dpforest_duckdb.tree import SCALE
 
 ONE = 2**24  # exponentials are in units of 1 / ONE
@@ -64,7 +64,7 @@ class Shares:
             Column(exponential(f"{highest.name} - {score}"), ident(f"power{label}"))
             for label, score in enumerate(scores)
         ]
-        total = Column(Sql(" + ".join(power.name for power in powers)), ident("total"))
+        total = Column(summed([power.name for power in powers]), ident("total"))
         shares = {label: _part(power.name, total.name, whole) for label, power in enumerate(powers)}
         return Shares([[highest], powers, [total]], shares)
 

@@ -10,7 +10,7 @@ from math import log
 
 from dpforest_duckdb.engine.base import POINTS
 from dpforest_duckdb.engine.shared.exponentials import exponential, logarithm
-from dpforest_duckdb.sql import Column, Ident, Sql
+from dpforest_duckdb.sql import Column, Ident, Sql, summed
 from dpforest_duckdb.tree import SCALE
 
 
@@ -47,7 +47,7 @@ class MixturePoints:
             )
             for label, odd in enumerate(odds)
         ]
-        total = " + ".join(power.name for power in powers)
+        total = summed([power.name for power in powers])
         loss = Column(
             Sql(f"{logarithm(total)} + {SCALE // scale} * {below.name}"), ident(f"loss{number}")
         )

@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from dpforest_duckdb.arrays import Floats, Integers
-from dpforest_duckdb.engine.shared.exponentials import LOG_STEPS, ONE, exponential, logarithm
+from dpforest_duckdb.engine.shared.exponentials import (
+    LOG_STEPS,
+    ONE,
+    Shares,
+    exponential,
+    logarithm,
+)
 from dpforest_duckdb.sql import Sql
 from dpforest_duckdb.tree import SCALE
 
@@ -62,3 +68,16 @@ def test_no_logarithm_is_next_to_the_middle_between_two_numbers() -> None:
 def in_duckdb(value: Sql, at: Integers) -> Integers:
     sql = f"SELECT {value} AS v FROM range({at[0]}, {at[-1] + 1}) AS r(d)"
     return np.asarray(duckdb.sql(sql).fetchnumpy()["v"], dtype=np.int64)
+
+
+def test_shares_of_more_than_a_thousand_classes() -> None:
+    """A sum of that many terms would be deeper than DuckDB allows."""
+    classes, whole = 1100, 2**16
+    shares = Shares.of([Sql("0")] * classes, whole, Sql)
+    source = "SELECT 1"
+    for layer in shares.layers:
+        added = ", ".join(f"{column.value} AS {column.name}" for column in layer)
+        source = f"SELECT *, {added} FROM ({source})"
+    by_class = ", ".join(shares.by_class.values())
+    found = duckdb.execute(f"SELECT {by_class} FROM ({source})").fetchone()
+    assert found == (whole // classes,) * classes

@@ -24,7 +24,7 @@ WITH rated AS (
 )
 , packed AS (
   SELECT
-    ("votes"["place0" + 1]) AS "packed0_0",
+    "votes"["place0" + 1] AS "packed0_0",
     "class",
     "rows"
   FROM placed, (SELECT CAST('[0, 103, 258]' AS BIGINT[]) AS "votes")
