@@ -72,12 +72,11 @@ class _Cut:
         splits, found = self.splits, []
         beyond, offered = np.zeros((2, len(self.nodes)), dtype=np.bool_)
         allowed = splits.allowed(self.reachable)
-        arity = [splits.branches(a).shape[1] for a in range(len(splits.cells))]
         for a, cells in enumerate(splits.slices):
             for reach in np.unique(self.reachable[:, cells], axis=0):
                 nodes = np.flatnonzero((self.reachable[:, cells] == reach).all(axis=1))
                 splitting = np.flatnonzero(allowed[nodes].any(axis=0) & (splits.attribute == a))
-                leaves = len(self.nodes) + len(nodes) * (arity[a] - 1)
+                leaves = len(self.nodes) + len(nodes) * (splits.arity[splitting].max(initial=2) - 1)
                 if len(splitting) and leaves <= self.most:
                     found.append(Entry(a, reach, splitting, nodes))
                     offered[nodes] = True

@@ -17,7 +17,7 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Floats, Integers, Mask
 from dpforest_duckdb.domain import Attribute, Domain
-from dpforest_duckdb.tree import EQUALS, MULTIWAY, THRESHOLD, branch_of
+from dpforest_duckdb.tree import EQUALS, MULTIWAY, THRESHOLD
 
 SplitType = Literal["multiway", "mixed", "binary"]
 
@@ -59,20 +59,19 @@ class Candidates:
         """The numbers of the candidates that split by one attribute, ascending."""
         return np.flatnonzero(self.attribute == attribute)
 
-    def branches(self, attribute: int) -> Mask:
-        """`goes[candidate, branch, cell]`: which cells of an attribute go to each branch."""
-        return self._branches[attribute]
+    def _goes(self, attribute: int, chosen: Integers, branch: Integers) -> Mask:
+        """`goes[child, cell]`: which cells of an attribute go to each `branch[child]` of the
+        `chosen[child]` candidates, as in `branch_of`.
 
-    @cached_property
-    def _branches(self) -> list[Mask]:
-        return [self._branches_of(attribute) for attribute in range(len(self.cells))]
-
-    def _branches_of(self, attribute: int) -> Mask:
-        listed = self.of(attribute)
-        code = np.arange(self.cells[attribute])
-        width = self.cells[attribute] if (self.kind[listed] == MULTIWAY).any() else 2
-        branch = branch_of(self.kind[listed, None], self.cell[listed, None], code[None, :])
-        goes: Mask = branch[:, None, :] == np.arange(width)[None, :, None]
+        Those of all candidates of an attribute would grow with the square of its cells.
+        """
+        code, kind, cell = np.arange(self.cells[attribute]), self.kind[chosen], self.cell[chosen]
+        if (kind == MULTIWAY).all():  # either all splits of an attribute or none
+            return np.equal(branch[:, None], code)
+        second = code != cell[:, None]
+        threshold = kind == THRESHOLD
+        second[threshold] = code > cell[threshold, None]
+        goes: Mask = second == (branch[:, None] == 1)
         return goes
 
     def branch_counts(self, counts: Sequence[Integers], attribute: int) -> Integers:
@@ -115,18 +114,9 @@ class Candidates:
         return np.stack([allowed[:, self.of(a)].any(axis=1) for a in every], axis=1)
 
     @cached_property
-    def _position(self) -> Integers:
-        """The index of each candidate among those of its attribute."""
-        position = np.zeros(len(self), dtype=np.int64)
-        for attribute in range(len(self.cells)):
-            listed = self.of(attribute)
-            position[listed] = np.arange(len(listed))
-        return position
-
-    @cached_property
     def arity(self) -> Integers:
         """How many children a split by each `[candidate]` has."""
-        return np.array([goes.shape[1] for goes in self._branches])[self.attribute]
+        return np.where(self.kind == MULTIWAY, np.array(self.cells)[self.attribute], 2)
 
     @cached_property
     def described_branches(self) -> Integers:
@@ -170,8 +160,7 @@ class Candidates:
         below, columns = reachable[parent], self.slices
         for split_attribute in np.unique(attribute):
             children = np.flatnonzero(attribute[parent] == split_attribute)
-            position = self._position[chosen[parent[children]]]
-            goes = self.branches(split_attribute)[position, branch[children]]
+            goes = self._goes(split_attribute, chosen[parent[children]], branch[children])
             below[children, columns[split_attribute]] &= goes
             for pair in self.refinements:
                 if pair.by_group == split_attribute:
