@@ -4,37 +4,41 @@ from __future__ import annotations
 
 import numbers
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeGuard
 
 from dpforest_duckdb.errors import UsageError
 
 ArgumentKind = tuple[Callable[[object], bool], str]
 
 
-def _is_whole(value: object) -> bool:
+def is_whole(value: object) -> TypeGuard[numbers.Integral]:
+    """Whether this is a whole number, of Python or NumPy."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
 def _is_seed(value: object) -> bool:
-    return isinstance(value, numbers.Integral) and _is_whole(value) and int(value) >= 0
+    return is_whole(value) and int(value) >= 0
+
+
+def is_list(value: object) -> TypeGuard[Sequence[object]]:
+    """Whether this is a list, a tuple or another sequence, but no text and no bytes."""
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
 
 
 def _is_texts(value: object) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, list | tuple)
+    return is_list(value) and all(isinstance(one, str) for one in value)
 
 
 def _is_groups(value: object) -> bool:
-    return isinstance(value, list | tuple) and all(
-        isinstance(group, list | tuple)
-        and len(group) == 2
-        and isinstance(group[0], str)
-        and _is_texts(group[1])
+    return is_list(value) and all(
+        is_list(group) and len(group) == 2 and isinstance(group[0], str) and _is_texts(group[1])
         for group in value
     )
+
+
+def _is_levels(value: object) -> bool:
+    return is_list(value) and all(map(_is_groups, value))
 
 
 def _is_path(value: object) -> bool:
@@ -51,13 +55,14 @@ def optional(kind: ArgumentKind) -> ArgumentKind:
 
 
 TEXT: ArgumentKind = (lambda value: isinstance(value, str), "text")
-WHOLE: ArgumentKind = (_is_whole, "a whole number")
+WHOLE: ArgumentKind = (is_whole, "a whole number")
 SEED: ArgumentKind = (_is_seed, "a whole number from 0")
 FLAG: ArgumentKind = (lambda value: isinstance(value, bool), "True or False")
 NAMES: ArgumentKind = (_is_texts, "a list of column names")
 TEXTS: ArgumentKind = (_is_texts, "a list of texts")
-NUMBERS: ArgumentKind = (_is_list, "a list of numbers or dates")
+NUMBERS: ArgumentKind = (is_list, "a list of numbers or dates")
 GROUPS: ArgumentKind = (_is_groups, "a list of pairs: a group and the list of its categories")
+LEVELS: ArgumentKind = (_is_levels, "a list of levels, each as a taxonomy")
 PATH: ArgumentKind = (_is_path, "a path that a file can have: text or a pathlib.Path")
 FUNCTION: ArgumentKind = (callable, "a function")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import numbers
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,9 +12,19 @@ from decimal import Decimal
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from operator import le, lt
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, get_args
 
-from dpforest_duckdb.arguments import FLAG, GROUPS, NUMBERS, TEXT, TEXTS, refuse_wrong_types
+from dpforest_duckdb.arguments import (
+    FLAG,
+    GROUPS,
+    LEVELS,
+    NUMBERS,
+    TEXT,
+    TEXTS,
+    ArgumentKind,
+    is_whole,
+    refuse_wrong_types,
+)
 from dpforest_duckdb.domain.bin_edges import DEFAULT_BINS, MAX_BINS, Scale, cut, rounded
 from dpforest_duckdb.domain.names import is_unicode
 from dpforest_duckdb.domain.type_limits import refuse_beyond, refuse_categories, refuse_inexact
@@ -25,21 +36,27 @@ from dpforest_duckdb.domain.values import (
     ordinal,
     plain_digits,
 )
-from dpforest_duckdb.errors import DpforestError
+from dpforest_duckdb.errors import DpforestError, UsageError
 
 AttributeKind = Literal["categorical", "numeric"]
+COLUMN_TYPE: ArgumentKind = (lambda value: isinstance(value, ColumnType), "a ColumnType")
 _KINDS = {
     **dict.fromkeys(("name", "kind", "of"), TEXT),
     **dict.fromkeys(("ordered", "nullable"), FLAG),
     "values": TEXTS,
     "edges": NUMBERS,
     "taxonomy": GROUPS,
+    "subgroups": LEVELS,
+    "type": COLUMN_TYPE,
 }
 MAX_CATEGORIES = 10_000
 SHOWN = 8  # names, where they may be many
 WHOLE: frozenset[Family] = frozenset({"integer", "date"})  # numbers, or days since 1970
 TIMES: frozenset[Family] = frozenset({"date", "timestamp"})
 Groups = tuple[tuple[str, tuple[str, ...]], ...]  # one level of a taxonomy: name and categories
+GivenGroups = Sequence[tuple[str, Sequence[str]]]  # one level as it may be given
+Limit = SupportsFloat | dt.date  # any number, also of NumPy, or a date
+_PLAIN = frozenset({int, float})
 
 
 @dataclass(frozen=True)
@@ -54,7 +71,8 @@ class Attribute:
     the column's type, filled in by `bound`. With `nullable`, NULL of a categorical attribute has
     a cell of its own. `taxonomy` puts every category into one named group; `subgroups` are the
     levels below, each finer than the one before. An attribute of groups has their names as
-    `values`, and `of` names the column that it reads.
+    `values`, and `of` names the column that it reads. Lists become tuples, and numbers of other
+    libraries become Python's.
 
     Raises `UsageError` for a wrong type, `DpforestError` for what contradicts itself.
     """
@@ -74,8 +92,39 @@ class Attribute:
     subgroups: tuple[Groups, ...] = ()
     of: str = ""
 
+    if TYPE_CHECKING:  # what may be given, and becomes the fields above
+
+        def __init__(
+            self,
+            name: str,
+            kind: AttributeKind,
+            values: Sequence[str] = (),
+            ordered: bool = False,
+            lower: Limit | None = None,
+            upper: Limit | None = None,
+            edges: Sequence[Limit] = (),
+            bins: int | None = None,
+            scale: Scale | None = None,
+            nullable: bool = True,
+            type: ColumnType = UNKNOWN,
+            taxonomy: GivenGroups = (),
+            subgroups: Sequence[GivenGroups] = (),
+            of: str = "",
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         refuse_wrong_types(vars(self), **_KINDS)
+        settled = {
+            "values": tuple(self.values),
+            "lower": None if self.lower is None else _limit(self, "lower", self.lower),
+            "upper": None if self.upper is None else _limit(self, "upper", self.upper),
+            "edges": _plain_edges(self),
+            "bins": int(self.bins) if is_whole(self.bins) else self.bins,
+            "taxonomy": _groups(self.taxonomy),
+            "subgroups": tuple(map(_groups, self.subgroups)),
+        }
+        for key, value in settled.items():
+            object.__setattr__(self, key, value)
         _check_attribute(self)
 
     def __hash__(self) -> int:
@@ -374,6 +423,38 @@ def _recut(a: Attribute, bins: int, scale: Scale) -> Attribute:
     return replace(a, edges=edges)
 
 
+def _groups(level: GivenGroups) -> Groups:
+    """A level of a taxonomy in tuples."""
+    return tuple((group, tuple(held)) for group, held in level)
+
+
+def _limit(a: Attribute, key: str, limit: object) -> Number | dt.date:
+    """A bound or an edge as a date or Python's number. Raises `UsageError` for anything else."""
+    if isinstance(limit, dt.date) or (isinstance(limit, int | float) and type(limit) in _PLAIN):
+        return limit
+    if isinstance(limit, numbers.Real | Decimal) and not isinstance(limit, bool):
+        try:
+            return int(limit) if is_whole(limit) else float(limit)
+        except (OverflowError, ValueError):  # a number far too large, or NaN
+            return math.nan
+    raise UsageError(
+        f'{key} of column "{a.name}" must be a number or a date, such as '
+        "datetime.date(2020, 1, 31)."
+    )
+
+
+def _are_plain(edges: Sequence[object]) -> bool:
+    """Whether edges are numbers of Python, no dates."""
+    return _PLAIN.issuperset(map(type, edges))
+
+
+def _plain_edges(a: Attribute) -> tuple[Number | dt.date, ...]:
+    """The edges as `_limit` has them. A run makes many attributes whose edges are so already."""
+    if isinstance(a.edges, tuple) and _are_plain(a.edges):
+        return a.edges
+    return tuple(_limit(a, "an edge", edge) for edge in a.edges)
+
+
 def _check_attribute(a: Attribute) -> None:
     """Raise `DpforestError` for the first thing that is wrong with an attribute."""
     if not a.name or "\x00" in a.name:
@@ -426,7 +507,7 @@ def _check_taxonomy(a: Attribute) -> None:
 
 def _check_bins(a: Attribute) -> None:
     """Refuse an unknown scale, and a number of bins beyond the limit."""
-    if a.scale not in (None, *get_args(Scale)):
+    if not (a.scale is None or (isinstance(a.scale, str) and a.scale in get_args(Scale))):
         raise DpforestError(f'scale of column "{a.name}" must be "linear", "log" or "mixed".')
     bins = DEFAULT_BINS if a.bins is None else a.bins
     if isinstance(bins, bool) or not isinstance(bins, int) or not 1 <= bins <= MAX_BINS:
@@ -438,7 +519,7 @@ def _check_edges(a: Attribute) -> None:
 
     Those of an attribute that is bound may be equal (`rebound`).
     """
-    plain = [ordinal(edge, "float") for edge in a.edges]
+    plain = a.edges if _are_plain(a.edges) else [ordinal(edge, "float") for edge in a.edges]
     ascend = lt if a.type == UNKNOWN else le
     if len(plain) > MAX_BINS or not all(ascend(x, y) for x, y in pairwise(plain)):
         raise DpforestError(

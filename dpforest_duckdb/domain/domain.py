@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from dpforest_duckdb.arguments import (
     NAMES,
     TEXT,
     TEXTS,
     ArgumentKind,
+    is_list,
     optional,
     refuse_wrong_types,
 )
-from dpforest_duckdb.domain.attribute import Attribute, refuse_duplicates, shortened
+from dpforest_duckdb.domain.attribute import COLUMN_TYPE, Attribute, refuse_duplicates, shortened
 from dpforest_duckdb.domain.bin_edges import Scale
 from dpforest_duckdb.domain.names import fold, hint, spellings
 from dpforest_duckdb.domain.type_limits import refuse_inexact
@@ -23,11 +25,15 @@ from dpforest_duckdb.errors import DpforestError, Refusals, UsageError, number_o
 from dpforest_duckdb.guarantee import EACH_ROW
 
 ATTRIBUTES: ArgumentKind = (
-    lambda value: (
-        isinstance(value, list | tuple) and all(isinstance(one, Attribute) for one in value)
-    ),
+    lambda value: is_list(value) and all(isinstance(one, Attribute) for one in value),
     "a list of Attribute",
 )
+_KINDS = {
+    "attributes": ATTRIBUTES,
+    "target": TEXT,
+    "target_type": COLUMN_TYPE,
+    **dict.fromkeys(("classes", "identifiers"), TEXTS),
+}
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,7 @@ class Domain:
     `attributes` are the features only. `classes` is the public class list, in the order that breaks
     ties. `target_type` is the type of the target's column, filled in by `bind`. `privacy_unit` is a
     column name, "row", or None if nothing is declared. `identifiers` are columns that name persons,
-    and are never attributes.
+    and are never attributes. Lists become tuples.
 
     Raises `UsageError` for a wrong type; `DpforestError` if two names are one column, if there is
     no attribute, or if there are fewer than two classes.
@@ -50,9 +56,22 @@ class Domain:
     privacy_unit: str | None = None
     identifiers: tuple[str, ...] = ()
 
+    if TYPE_CHECKING:  # what may be given, and becomes the fields above
+
+        def __init__(
+            self,
+            attributes: Sequence[Attribute],
+            target: str,
+            classes: Sequence[str],
+            target_type: ColumnType = UNKNOWN,
+            privacy_unit: str | None = None,
+            identifiers: Sequence[str] = (),
+        ) -> None: ...
+
     def __post_init__(self) -> None:
-        kinds = {"attributes": ATTRIBUTES, "target": TEXT, "classes": TEXTS, "identifiers": TEXTS}
-        refuse_wrong_types(vars(self), **kinds)
+        refuse_wrong_types(vars(self), **_KINDS)
+        for key in ("attributes", "classes", "identifiers"):
+            object.__setattr__(self, key, tuple(getattr(self, key)))
         names = [attribute.name for attribute in self.attributes]
         if fold(self.target) in map(fold, names):
             raise DpforestError(

@@ -351,9 +351,9 @@ def _attribute(name: str, column: Mapping[str, Any]) -> Attribute:
         kind=kind,
         values=_categories(name, domain) if kind == "categorical" else (),
         ordered=column.get("ordered", False),
-        lower=_limit(name, "lower", column.get("lower")),
-        upper=_limit(name, "upper", column.get("upper")),
-        edges=tuple(_limit(name, "edges", math.nan if e is None else e) for e in edges),
+        lower=None if column.get("lower") is None else _limit(name, "lower", column["lower"]),
+        upper=None if column.get("upper") is None else _limit(name, "upper", column["upper"]),
+        edges=[_limit(name, "edges", edge) for edge in edges],
         bins=column.get("bins"),
         scale=column.get("scale"),
         nullable=column.get("nullable", True),
@@ -395,14 +395,14 @@ def _held(content: object, refusal: DpforestError) -> tuple[str, ...]:
     return tuple(category_text(value) for value in content)
 
 
-def _limit(name: str, key: str, value: object) -> Number | dt.date | None:
+def _limit(name: str, key: str, value: object) -> Number | dt.date:
     """A bound or edge from the file: a number, a date, or a date in quotes."""
     if isinstance(value, str):
         try:
             value = dt.datetime.fromisoformat(value)
         except ValueError:
             value = math.nan
-    if value is None or isinstance(value, dt.date):
+    if isinstance(value, dt.date):
         return value
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
         raise DpforestError(

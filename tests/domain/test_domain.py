@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Callable
 from decimal import Decimal
+from fractions import Fraction
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -311,12 +314,54 @@ def test_names_and_values_that_no_database_holds_are_refused(bad: str) -> None:
         ({"edges": np.array([1, 2])}, "edges must be a list of numbers or dates"),
         ({"taxonomy": {"group": ["a"]}}, "taxonomy must be a list of pairs: a group and"),
         ({"taxonomy": [("group", "a")]}, "taxonomy must be a list of pairs: a group and"),
+        ({"subgroups": 5}, "subgroups must be a list of levels"),
+        ({"subgroups": [("group", ("a",))]}, "subgroups must be a list of levels"),
+        ({"type": "INTEGER"}, "type must be a ColumnType"),
+        ({"upper": "9"}, 'upper of column "x" must be a number or a date'),
+        ({"upper": True}, 'upper of column "x" must be a number or a date'),
+        ({"edges": [1, None]}, 'an edge of column "x" must be a number or a date'),
+        ({"values": "a"}, "values must be a list of texts"),
     ],
 )
 def test_arguments_of_a_wrong_type_are_refused(argument: dict, words: str) -> None:
     for kind, values in (("categorical", ("a",)), ("numeric", ())):
         with pytest.raises(UsageError, match=words):
             Attribute(**{"name": "x", "kind": kind, "values": values, "lower": 0} | argument)
+
+
+def test_lists_are_kept_as_tuples_so_that_equal_domains_have_one_hash() -> None:
+    categories, levels = ["a", "b"], [("all", ["a", "b"])]
+    attribute = Attribute("x", "categorical", categories, taxonomy=levels, subgroups=[levels])
+    domain = Domain([attribute], "y", ["no", "yes"], identifiers=["id"])
+    categories.append("a")
+    level = (("all", ("a", "b")),)
+    same = Attribute("x", "categorical", ("a", "b"), taxonomy=level, subgroups=(level,))
+    assert attribute == same
+    assert domain == Domain((same,), "y", ("no", "yes"), identifiers=("id",))
+    assert len({domain, Domain((same,), "y", ("no", "yes"), identifiers=("id",))}) == 1
+    with pytest.raises(UsageError, match="target_type must be a ColumnType"):
+        Domain([attribute], "y", ["no", "yes"], target_type="BOOLEAN")
+
+
+@pytest.mark.parametrize("number", [np.int64, np.float32, Decimal, int, float])
+def test_bounds_and_edges_of_any_number_are_those_of_python(number: Callable[[int], Any]) -> None:
+    plain = int if number in (int, np.int64) else float
+    for made, expected in (
+        (
+            Attribute("x", "numeric", lower=number(0), upper=number(8), bins=np.int64(4)),
+            Attribute("x", "numeric", lower=plain(0), upper=plain(8), bins=4),
+        ),
+        (
+            Attribute("x", "numeric", edges=[number(1), number(2)]),
+            Attribute("x", "numeric", edges=(plain(1), plain(2))),
+        ),
+    ):
+        assert made == expected
+        kept = (made.lower, made.upper, *made.edges)
+        assert {type(each) for each in kept if each is not None} == {plain}
+    for bad in (Decimal("NaN"), Decimal("sNaN"), Fraction(10**400)):
+        with pytest.raises(DpforestError, match=r"lower .* must be less"):
+            Attribute("x", "numeric", lower=bad, upper=1)
 
 
 def test_what_is_missing_or_too_much_is_named_as_it_is_written() -> None:
