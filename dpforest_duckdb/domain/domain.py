@@ -219,6 +219,11 @@ class Domain:
         attributes, refusals = [], Refusals()
         for attribute in self.attributes:
             with refusals.gathered():
+                if attribute.of:
+                    raise DpforestError(
+                        f'The domain sets of in "{attribute.name}", which is for the groups that '
+                        "training makes: give the column as name, and its groups as taxonomy."
+                    )
                 named = self._found(attribute.name, found)
                 attributes.append(attribute.bound(columns[named], named))
                 if attribute.kind == "categorical":

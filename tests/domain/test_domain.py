@@ -364,6 +364,13 @@ def test_bounds_and_edges_of_any_number_are_those_of_python(number: Callable[[in
             Attribute("x", "numeric", lower=bad, upper=1)
 
 
+def test_an_attribute_that_names_another_column_is_refused_before_training() -> None:
+    other = Attribute("x", "numeric", lower=0, upper=9, of="z")
+    domain = Domain((other,), "y", ("no", "yes"))
+    with pytest.raises(DpforestError, match='sets of in "x"'):
+        domain.bind({"x": INTEGER, "y": VARCHAR})
+
+
 def test_what_is_missing_or_too_much_is_named_as_it_is_written() -> None:
     """In Python by the argument, in a file by the key."""
     for made, said in (
