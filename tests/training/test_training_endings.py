@@ -7,7 +7,9 @@ import gc
 import signal
 import subprocess
 import sys
+import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +96,22 @@ def test_a_killed_run_leaves_a_debit_and_no_model(tmp_path: Path, moment: str, s
 
 def full(*_: object, **__: object) -> None:
     raise DpforestError("The disk is full.")
+
+
+def test_threads_can_store_their_first_models_at_the_same_time() -> None:
+    """DuckDB refuses all but one of the transactions that make the schema of the models."""
+    con = duckdb.connect()
+    start = threading.Barrier(8)
+
+    def store_one(cursor: duckdb.DuckDBPyConnection) -> None:
+        models = DuckDBEngine(cursor).models
+        start.wait()
+        models.write(f"m{threading.get_ident()}", "{}")
+
+    with ThreadPoolExecutor(8) as pool:
+        for stored in [pool.submit(store_one, con.cursor()) for _ in range(8)]:
+            stored.result()
+    assert len(DuckDBEngine(con).models.names()) == 8
 
 
 def test_a_forest_that_cannot_be_stored_is_kept(

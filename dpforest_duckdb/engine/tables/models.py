@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Literal
@@ -15,13 +16,15 @@ from dpforest_duckdb.scoring.dialects.duckdb import DUCKDB
 from dpforest_duckdb.sql import Sql
 
 Opener = Callable[[], AbstractContextManager[duckdb.DuckDBPyConnection]]
+_WRITING = threading.Lock()
 
 
 class DuckDBModels:
     """The models of the database that a connection is in.
 
     Reads go through the user's connection. A write is one transaction on a connection of its own,
-    which `opened` gives.
+    which `opened` gives. Threads write one after the other: DuckDB refuses all but one of the
+    transactions that create the schema at the same time.
     """
 
     def __init__(self, statements: Statements, opened: Opener) -> None:
@@ -46,7 +49,7 @@ class DuckDBModels:
     def write(self, name: str, text: str, *, instead_of: str | None = None) -> None:
         self._exists()  # refuses a table of another kind
         table, schema = self._table, DUCKDB.ident(self._database, "dpforest")
-        with self._opened() as cursor:
+        with _WRITING, self._opened() as cursor:
             self._run("BEGIN", cursor)
             self._run(f"CREATE SCHEMA IF NOT EXISTS {schema}", cursor)
             columns = "(name VARCHAR PRIMARY KEY, model VARCHAR)"
