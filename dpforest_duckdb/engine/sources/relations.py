@@ -97,7 +97,7 @@ class Relation:
                 engine.settle("ROLLBACK")
 
         try:
-            engine.run(f"ATTACH ':memory:' AS {ident(table.catalog)}")
+            engine.run(f"ATTACH ':memory:' AS {ident(table.catalog)} (READ_WRITE)")
             with reading, contextlib.closing(new_cursor(engine)) as cursor:
                 reading.callback(roll_back)
                 engine.run("BEGIN")

@@ -120,6 +120,18 @@ def test_queries_without_a_capped_table_are_trained_on(
         assert fitted(con, con.sql(query), ledger=book, dataset="d").private
 
 
+def test_queries_are_read_through_a_connection_that_is_read_only(tmp_path: Path) -> None:
+    path, book = tmp_path / "kept.duckdb", tmp_path / "ledger"
+    with database(tmp_path) as con:
+        con.execute(f"ATTACH '{path}' AS kept; COPY FROM DATABASE memory TO kept")
+    with duckdb.connect(str(path), read_only=True) as con:
+        query = con.sql("FROM t WHERE size > 0")
+        forest = fitted(con, query, ledger=book, dataset="d")
+        assert evaluate(con, forest, query, ledger=book, dataset="d").rows > 0
+        databases = con.sql("SELECT database_name FROM duckdb_databases() WHERE NOT internal")
+        assert databases.fetchall() == [("kept",)]
+
+
 def test_a_query_uses_the_ledger_of_the_tables_that_it_reads(tmp_path: Path) -> None:
     """In another one, nobody could see whether a table has a cap."""
     con, book = with_queries(tmp_path)
