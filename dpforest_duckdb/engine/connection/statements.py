@@ -21,6 +21,7 @@ from dpforest_duckdb.sql import Sql
 _FULL = re.compile(r"write.*: No space left on device\s*$", re.DOTALL)  # the system's words
 Result = TypeVar("Result")
 CLOSED = "The DuckDB connection is closed: open it again with duckdb.connect(path)."
+BUSY = "Another thread is using the DuckDB connection: give each thread a con.cursor() of its own."
 
 
 class Statements:
@@ -215,6 +216,8 @@ def _plain_error(error: BaseException, step: str) -> BaseException:
     where = f" in step {step}" if step else ""
     if isinstance(error, duckdb.ConnectionException):
         return UsageError(CLOSED)
+    if isinstance(error, duckdb.ResourceInUseException):
+        return UsageError(BUSY)
     if isinstance(error, duckdb.OutOfMemoryException):
         return DpforestError(
             f"DuckDB ran out of memory or temporary disk{where}: raise --memory-limit, "

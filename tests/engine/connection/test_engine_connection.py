@@ -10,13 +10,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
-from dpforest_duckdb import DpforestError
+from dpforest_duckdb import DpforestError, UsageError
 from dpforest_duckdb.engine.connection.connect import MEMORY, open_database
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 
@@ -169,6 +170,28 @@ def test_statements_get_another_thread_if_theirs_has_ended(con: duckdb.DuckDBPyC
 def test_a_statement_may_be_run_while_another_is(con: duckdb.DuckDBPyConnection) -> None:
     engine, cursor = DuckDBEngine(con), con.cursor()
     assert engine.call(lambda: engine.run("SELECT 1", on=cursor)) == [(1,)]
+
+
+def test_a_connection_that_another_thread_is_using_is_refused(
+    con: duckdb.DuckDBPyConnection,
+) -> None:
+    started, finished = threading.Event(), threading.Event()
+
+    def hold() -> int:
+        started.set()
+        finished.wait(60)
+        return 1
+
+    con.create_function("hold", hold, [], "INTEGER")
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(lambda: con.execute("SELECT hold()").fetchall())
+        started.wait(60)
+        try:
+            with pytest.raises(UsageError, match=r"give each thread a con\.cursor\(\)"):
+                DuckDBEngine(con).run("SELECT 1")
+        finally:
+            finished.set()
+    assert other.result() == [(1,)]
 
 
 def test_our_own_database_is_locked_down(tmp_path: Path) -> None:
