@@ -62,6 +62,7 @@ _HOMES = {
     "stored_forest": "training.opening",
     **dict.fromkeys(("train", "train_many"), "training.train"),
 }
+_MODULES = ("errors", "progress")  # the warnings, and the events that `progress` gets
 
 
 def __dir__() -> list[str]:
@@ -70,6 +71,8 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use: the command line must start fast."""
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -83,6 +83,14 @@ def test_the_demo_runs_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
     assert "accuracy" in ran.stdout.lower()
 
 
+@pytest.mark.parametrize("name", ["errors.PublicFactWarning", "progress.Phase"])
+def test_documented_modules_need_no_import_of_their_own(name: str) -> None:
+    """Type checkers take them for imported."""
+    program = f"import dpforest_duckdb; print(dpforest_duckdb.{name}.__name__)"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ran.stdout.strip() == name.partition(".")[2]
+
+
 def test_an_estimator_without_scikit_learn_says_what_to_install() -> None:
     program = "import sys; sys.modules['sklearn'] = None; import dpforest_duckdb.sklearn"
     command = [sys.executable, "-c", program]
