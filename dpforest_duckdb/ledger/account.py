@@ -113,7 +113,8 @@ class Account(KeptAccount):
 
         Raises `BudgetError` if it may be a vanished capped table under a new name.
         """
-        chain, info = self.ledger.read(), seen or self._current_info()
+        info = seen or self.seen_now()
+        chain = self.ledger.read()
         return chain.budget(self._identify(chain, info).budget_id)
 
     def debit(self, charge: Charge) -> tuple[int, ...]:
@@ -135,9 +136,9 @@ class Account(KeptAccount):
 
         return self._enter(spend)
 
-    def check(self, chain: Chain, charge: Charge) -> None:
+    def check(self, chain: Chain, charge: Charge, seen: TableInfo | None = None) -> None:
         """Raise what `debit` would raise about the budget; else add the run to `chain` only."""
-        info = self._current_info()
+        info = seen or self.seen_now()
         holder = self._identify(chain, info)
         self._refuse_unanchored(chain.cap(holder.budget_id), info)
         chain.debit(holder, charge)
@@ -230,7 +231,10 @@ class Account(KeptAccount):
             comment.write(_anchored(comment.read().comment, chain, holder))
             comment.commit()
 
-    def _current_info(self) -> TableInfo:
+    def seen_now(self) -> TableInfo:
+        """The table as it is now. Read it before the ledger: another thread may add a debit between
+        the two, and an anchor that the ledger does not know yet would look like another ledger's.
+        """
         with self.engine.stored_comment(self.info) as comment:
             return comment.read()
 

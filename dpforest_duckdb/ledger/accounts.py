@@ -81,8 +81,15 @@ class AnyAccount(Protocol):
         Raises `BudgetError` or `DpforestError`, and spends nothing, if the run is not allowed.
         """
 
-    def check(self, chain: Chain, charge: Charge) -> None:
-        """Raise what `debit` would raise about the budget; else add the run to `chain` only."""
+    def seen_now(self) -> TableInfo | None:
+        """The table as it is now, if the budget is that of a table: see `check`."""
+        return None
+
+    def check(self, chain: Chain, charge: Charge, seen: TableInfo | None = None) -> None:
+        """Raise what `debit` would raise about the budget; else add the run to `chain` only.
+
+        `seen` is the table as it was before `chain` was read, by default as it is now.
+        """
 
     def refuse_replaced(self, runs: Sequence[int], seen: TableInfo | None) -> None:
         """Raise `DpforestError` if the rows may not be those of the table that `runs` debited."""
@@ -130,7 +137,7 @@ class NoAccount(AnyAccount):
     def debit(self, charge: Charge) -> tuple[int, ...]:
         return ()
 
-    def check(self, chain: Chain, charge: Charge) -> None:
+    def check(self, chain: Chain, charge: Charge, seen: TableInfo | None = None) -> None:
         return None
 
 

@@ -125,7 +125,7 @@ class DatasetAccount(KeptAccount):
         with self.ledger.writing() as chain:
             return tuple(chain.debit(holder, charge) for holder in self._debited(chain))
 
-    def check(self, chain: Chain, charge: Charge) -> None:
+    def check(self, chain: Chain, charge: Charge, seen: TableInfo | None = None) -> None:
         """Raise what `debit` would raise, else add the run to `chain`, in memory."""
         self.refuse_capped_sources()
         for holder in self._debited(chain):

@@ -169,12 +169,13 @@ class Run:
                 warn(doubt, PublicFactWarning)
         return forest
 
-    def check(self, chain: Chain) -> None:
+    def check(self, chain: Chain, seen: TableInfo | None) -> None:
         """Raise `BudgetError` if the budget would refuse `execute` after the entries of `chain`.
 
-        The run is added to `chain` in memory; the ledger's file does not change.
+        `seen` is the table as it was before `chain` was read, if it is one. The run is added to
+        `chain` in memory; the ledger's file does not change.
         """
-        self.account.check(chain, self.charge)
+        self.account.check(chain, self.charge, seen)
 
     def guarantee(self, plan: Plan) -> Guarantee:
         """What the forest promises, according to the plan of the run."""

@@ -143,12 +143,13 @@ def check_together(runs: Sequence[Run]) -> None:
     and one after the other into memory and temporary disk; nothing is debited.
     """
     chain, ledger = Chain(), runs[0].account.ledger
+    seen = runs[0].account.seen_now()
     if ledger is not None:
         ledger.refuse_unwritable()
         chain = ledger.read()
     for number, run in enumerate(runs):
         try:
-            run.check(chain)
+            run.check(chain, seen)
         except BudgetError as error:
             if number == 0:
                 raise

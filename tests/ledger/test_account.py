@@ -33,6 +33,7 @@ from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.privacy.unit import ROW
 from dpforest_duckdb.training.opening import find_rows
 from dpforest_duckdb.training.prepare import prepare
+from dpforest_duckdb.training.train import check_together
 
 
 @pytest.fixture
@@ -50,6 +51,30 @@ def test_the_ledger_is_beside_the_database(database: Path) -> None:
         assert not account(con).ledger.path.exists()
         spend(account(con))
         assert account(con).budget().spent_epsilon == NANO
+
+
+def test_a_debit_of_another_thread_looks_like_no_other_ledger(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may come between any two readings of the ledger and of the table."""
+    read = Ledger.read
+    with duckdb.connect(str(database)) as con:
+        budget, other = account(con), account(con.cursor())
+        spend(other)
+        domain = Domain([Attribute("x", "numeric", lower=0, upper=9)], "y", ["no", "yes"])
+        con.execute("ALTER TABLE t ADD COLUMN y VARCHAR")
+        run = prepare(con, "t", domain=domain, epsilon=1, recipe="dpdf", privacy_unit="row")
+
+        def read_before_a_debit(ledger: Ledger) -> Chain:
+            chain = read(ledger)
+            with monkeypatch.context() as patch:
+                patch.setattr(Ledger, "read", read)
+                spend(account(con.cursor()))
+            return chain
+
+        monkeypatch.setattr(Ledger, "read", read_before_a_debit)
+        assert budget.budget().spent_epsilon == NANO
+        check_together([run, run])
 
 
 def test_another_ledger_does_not_hide_a_cap_beside_the_database(
