@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from decimal import ROUND_FLOOR, Decimal, InvalidOperation, localcontext
 
+from dpforest_duckdb.arguments import is_whole
 from dpforest_duckdb.domain.values import plain_digits
 from dpforest_duckdb.errors import UsageError
 
@@ -26,7 +27,10 @@ def _decimal(value: float | str | Decimal, option: str) -> Decimal:
     if isinstance(value, str) and ("_" in value or not value.isascii()):  # Python reads both
         raise wrong
     try:
-        number = Decimal(repr(float(value)) if isinstance(value, float) else str(value))
+        if is_whole(value):  # Python writes no whole number of thousands of digits
+            number = Decimal(int(value))
+        else:
+            number = Decimal(repr(float(value)) if isinstance(value, float) else str(value))
     except InvalidOperation:
         raise wrong from None
     if not number.is_finite():

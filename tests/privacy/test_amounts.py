@@ -34,6 +34,12 @@ def test_amounts_below_the_smallest_unit_are_refused() -> None:
             atto_delta(digits)
 
 
+def test_a_whole_number_of_any_length_is_an_amount_that_is_too_large() -> None:
+    for amount, words in ((nano_epsilon, "at most 1000000"), (atto_delta, "less than 1")):
+        with pytest.raises(UsageError, match=words):
+            amount(10**5000)
+
+
 def test_a_cap_allows_as_many_runs_as_it_is_divided_into() -> None:
     assert 3 * nano_epsilon("0.1") == nano_epsilon("0.3")
     assert all(n * nano_epsilon(1 / n) <= nano_epsilon(1) for n in range(1, 1000))
