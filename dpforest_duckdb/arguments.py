@@ -70,7 +70,7 @@ KINDS = {
     **dict.fromkeys(("target", "privacy_unit", "name", "dataset", "attribute"), optional(TEXT)),
     **dict.fromkeys(("recipe", "prefix", "form", "dialect", "file"), TEXT),
     **dict.fromkeys(("trees", "depth", "rows_per_unit", "rows_at_most"), optional(WHOLE)),
-    **dict.fromkeys(("replace", "as_published", "fast", "unseen", "raise_cap"), FLAG),
+    **dict.fromkeys(("replace", "as_published", "fast", "force", "unseen", "raise_cap"), FLAG),
     **dict.fromkeys(("columns", "exclude", "key"), NAMES),
     "tree": WHOLE,
     "trace": optional(FUNCTION),

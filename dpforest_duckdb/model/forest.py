@@ -168,6 +168,7 @@ class Forest(ForestContent):
 
     def named(self, name: str) -> Forest:
         """This forest under another name."""
+        refuse_wrong_types(locals(), name=TEXT)
         return replace(self, name=name)
 
     @staticmethod

@@ -229,6 +229,8 @@ WRONG: tuple[tuple[str, Callable[[Any, Any], object]], ...] = (
     ("table", lambda forest, con: forest.to_sql(["t"])),
     ("dialect", lambda forest, con: forest.to_sql("t", dialect=None)),
     ("key", lambda forest, con: forest.to_sql("t", key=[5])),
+    ("force", lambda forest, con: forest.to_sql("t", force="no")),
+    ("name", lambda forest, con: forest.named(5)),
     ("prefix", lambda forest, con: forest.predict(con, "t", prefix=5)),
     ("runs", lambda forest, con: list(train_many("abc"))),  # type: ignore[arg-type]
     ("runs", lambda forest, con: list(train_many(5))),  # type: ignore[arg-type]
