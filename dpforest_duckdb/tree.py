@@ -71,6 +71,7 @@ class Tree:
 
     @property
     def nodes(self) -> int:
+        """The number of nodes, leaves included."""
         return len(self.kind)
 
     @property

@@ -209,6 +209,7 @@ class Attribute:
 
     @property
     def family(self) -> Family:
+        """The family of the column's type; "other" before the attribute is bound."""
         return self.type.family
 
     def label(self, cell: int) -> str:

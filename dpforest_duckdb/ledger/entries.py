@@ -214,10 +214,12 @@ class Budget:
 
     @property
     def spent_epsilon(self) -> int:
+        """The nano-ε of all runs."""
         return sum(run.epsilon for run in self.entries)
 
     @property
     def spent_delta(self) -> int:
+        """The atto-δ of all runs."""
         return sum(run.delta for run in self.entries)
 
     @property

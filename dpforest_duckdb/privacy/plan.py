@@ -196,6 +196,7 @@ class Plan:
         return 1 / math.sqrt(sum(self.row_precisions(rows_per_unit)))
 
     def lines(self) -> tuple[str, ...]:
+        """The queries in words, one line for each."""
         return tuple(str(query) for query in self.queries)
 
 

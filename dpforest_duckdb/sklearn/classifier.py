@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterator
+from decimal import Decimal
 from multiprocessing import current_process
 from pathlib import Path
 from typing import Any
@@ -104,9 +105,9 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    epsilon : float or str, default=1.0
+    epsilon : float, str or Decimal, default=1.0
         ε of one fit.
-    delta : float or str, default=0
+    delta : float, str or Decimal, default=0
         δ of one fit; 0 is pure ε.
     recipe : str, default="auto"
         The system that trains; `dpforest recipes` lists them.
@@ -165,8 +166,8 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        epsilon: Any = 1.0,
-        delta: Any = 0,
+        epsilon: float | str | Decimal = 1.0,
+        delta: float | str | Decimal = 0,
         recipe: str = "auto",
         n_estimators: int | None = None,
         max_depth: int | None = None,
@@ -269,7 +270,13 @@ class DPForestClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return float(super().score(X, y, sample_weight))
 
-    def evaluate(self, X: Any, y: Any, *, epsilon: Any) -> Evaluation:  # noqa: N803
+    def evaluate(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        *,
+        epsilon: float | str | Decimal,
+    ) -> Evaluation:
         """Noisy accuracy, log loss, AUC and confusion matrix on true classes, for another ε.
 
         They are private if the model is, and are debited as a fit is. X needs the privacy unit.
