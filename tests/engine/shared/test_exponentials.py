@@ -79,5 +79,5 @@ def test_shares_of_more_than_a_thousand_classes() -> None:
         added = ", ".join(f"{column.value} AS {column.name}" for column in layer)
         source = f"SELECT *, {added} FROM ({source})"
     by_class = ", ".join(shares.by_class.values())
-    found = duckdb.execute(f"SELECT {by_class} FROM ({source})").fetchone()
+    found = duckdb.connect().execute(f"SELECT {by_class} FROM ({source})").fetchone()
     assert found == (whole // classes,) * classes
