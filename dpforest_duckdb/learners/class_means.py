@@ -34,7 +34,7 @@ from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Request, TrainingContext
 from dpforest_duckdb.splits import positions
 from dpforest_duckdb.splits.choose import draw_best
-from dpforest_duckdb.splits.positions import REACH
+from dpforest_duckdb.splits.positions import REACH, Positions
 from dpforest_duckdb.tree import SCALE, Tree
 
 UNRATED = 14  # the weight of sums that no row has rated, in units of 1 / MIXTURE_PARTS
@@ -58,7 +58,7 @@ def release_means(rows: CodedRows, context: TrainingContext) -> Grown:
         return Grown([start])
     weights, constants = discriminant(_moments(rows, private, found, context))
     trees = [
-        _tree(request, number, each / REACH @ weights[a:b] + constants[a:b].sum(axis=0))
+        _tree(request, number, each.weighed(weights[a:b]) + constants[a:b].sum(axis=0))
         for (number, each), (a, b) in zip(found.items(), pairwise(ends), strict=True)
     ]
     if accountant.plan.query(Purpose.PRODUCTS):
@@ -84,9 +84,9 @@ def start_at_means(rows: CodedRows, context: TrainingContext) -> dict[int, Tree]
     found = {number: positions.positions(attributes[number]) for number in ordered}
     moments = _moments(rows, private, found, context)
     weights, constants = discriminant(moments)
-    noise = noise_of_log_odds(moments, [each[:, 0] / REACH for each in found.values()])
+    noise = noise_of_log_odds(moments, [each.table[:, 0] / REACH for each in found.values()])
     for dimension, (number, each) in enumerate(found.items()):
-        tree = _tree(request, number, each / REACH @ weights[[dimension]] + constants[dimension])
+        tree = _tree(request, number, each.weighed(weights[[dimension]]) + constants[dimension])
         vote_noise = np.zeros(tree.votes.shape)
         vote_noise[tree.leaves] = SCALE * noise[dimension]
         trees[number] = replace(tree, vote_noise=vote_noise)
@@ -100,9 +100,9 @@ def ordered_attributes(request: Request) -> list[int]:
     ]
 
 
-def _positions(private: Sequence[Integers], context: TrainingContext) -> dict[int, Integers]:
-    """The positions `[cell, dimension]` of each attribute, from private `[cell, class]`."""
-    request, found = context.request, dict[int, Integers]()
+def _positions(private: Sequence[Integers], context: TrainingContext) -> dict[int, Positions]:
+    """The positions of each attribute, from private `[cell, class]`."""
+    request, found = context.request, dict[int, Positions]()
     narrowed = [
         number
         for number, each in enumerate(request.domain.attributes)
@@ -163,10 +163,10 @@ def _deviations(query: PlannedQuery, blocks: Sequence[int], reach: int, k: int) 
 def _moments(
     rows: CodedRows,
     private: Sequence[Integers],
-    found: Mapping[int, Integers],
+    found: Mapping[int, Positions],
     context: TrainingContext,
 ) -> Moments:
-    """The released moments of positions `found[attribute][cell, dimension]`, from private
+    """The released moments of positions `found[attribute]`, from private counts
     `private[attribute][cell, class]`.
     """
     request = context.request
@@ -205,26 +205,24 @@ def _blocks(request: Request, numbers: Iterable[int]) -> list[int]:
     return [size for number in numbers for size in positions.blocks(attributes[number])]
 
 
-def class_sums(private: Sequence[Integers], found: Mapping[int, Integers]) -> Integers:
+def class_sums(private: Sequence[Integers], found: Mapping[int, Positions]) -> Integers:
     """The sums `[class, dimension]` of positions, from private counts `[cell, class]`."""
-    return np.concatenate([each.T @ private[number] for number, each in found.items()]).T
+    return np.concatenate([each.sums(private[number]) for number, each in found.items()]).T
 
 
-def square_sums(private: Sequence[Integers], found: Mapping[int, Integers]) -> Integers:
-    """The sums `[1, dimension]` of 2x² - REACH², which is between ± REACH², over all rows."""
-    sums = [
-        (2 * each**2 - REACH**2).T @ private[number].sum(axis=1) for number, each in found.items()
-    ]
+def square_sums(private: Sequence[Integers], found: Mapping[int, Positions]) -> Integers:
+    """The sums `[1, dimension]` of 2x² - REACH² over all rows."""
+    sums = [each.square_sums(private[number].sum(axis=1)) for number, each in found.items()]
     return np.concatenate(sums)[None]
 
 
 def product_sums(
-    rows: CodedRows, private: Sequence[Integers], found: Mapping[int, Integers]
+    rows: CodedRows, private: Sequence[Integers], found: Mapping[int, Positions]
 ) -> Integers:
     """The sums `[dimension, dimension]` of products of positions over all rows; on the diagonal
     those of 2x² - REACH².
     """
-    sums = rows.sum_products(found)
+    sums = rows.sum_products({number: each.table for number, each in found.items()})
     np.fill_diagonal(sums, square_sums(private, found)[0])
     return sums
 

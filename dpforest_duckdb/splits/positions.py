@@ -13,19 +13,70 @@ So a row adds to each block of a class's vector of positions at most REACH in L1
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from math import log2
 
 import numpy as np
 
-from dpforest_duckdb.arrays import Integers
+from dpforest_duckdb.arrays import Floats, Integers
 from dpforest_duckdb.domain import Attribute
-from dpforest_duckdb.splits.table_codes import code_of
+from dpforest_duckdb.splits.table_codes import Code, code_of
 
 REACH = 100  # the largest position; the noise of products must stay within the sampler's limits
 FEW_CELLS = 8  # an attribute of no more has no window: all its cells are used
 COVER = 0.9  # of the rows: a window that holds more is not better
 HANDICAP_SHARE = 0.06  # of the rows, for each doubling of a window's length
+
+
+@dataclass(frozen=True)
+class Positions:
+    """The positions of an attribute's cells, without zeros: `values[i]` is that of `cells[i]` in
+    `dimensions[i]`, and `shape` is the number of cells and of dimensions.
+
+    With zeros, an attribute of many categories, each a dimension, would take too much memory.
+    """
+
+    shape: tuple[int, int]
+    cells: Integers
+    dimensions: Integers
+    values: Integers
+
+    @staticmethod
+    def of(table: Integers) -> Positions:
+        """Those of a table `[cell, dimension]`."""
+        cells, dimensions = table.nonzero()
+        return Positions(table.shape, cells, dimensions, table[cells, dimensions])
+
+    @property
+    def table(self) -> Integers:
+        """All of them, as `[cell, dimension]`."""
+        table = np.zeros(self.shape, dtype=np.int64)
+        table[self.cells, self.dimensions] = self.values
+        return table
+
+    def sums(self, private: Integers) -> Integers:
+        """The sums `[dimension, class]` over the rows of private counts `[cell, class]`."""
+        return self._added(self.values, private)
+
+    def square_sums(self, private: Integers) -> Integers:
+        """The sums `[dimension]` of 2x² - REACH², which is between ± REACH², over the rows of
+        private counts `[cell]`.
+        """
+        return 2 * self._added(self.values**2, private[:, None])[:, 0] - REACH**2 * private.sum()
+
+    def weighed(self, weights: Floats) -> Floats:
+        """The sums `[cell, class]` of positions, in parts of REACH, times the weights of their
+        dimensions, `[dimension, class]`.
+        """
+        found = np.zeros((self.shape[0], weights.shape[1]))
+        np.add.at(found, self.cells, self.values[:, None] / REACH * weights[self.dimensions])
+        return found
+
+    def _added(self, values: Integers, private: Integers) -> Integers:
+        sums = np.zeros((self.shape[1], private.shape[1]), dtype=np.int64)
+        np.add.at(sums, self.dimensions, values[:, None] * private[self.cells])
+        return sums
 
 
 def has_window(attribute: Attribute) -> bool:
@@ -38,23 +89,31 @@ def blocks(attribute: Attribute) -> tuple[int, ...]:
     return (1,) if attribute.in_order else code_of(attribute).blocks
 
 
-def positions(attribute: Attribute, window: tuple[int, int] | None = None) -> Integers:
-    """The positions `[cell, dimension]` of an attribute's cells, at most REACH.
+def positions(attribute: Attribute, window: tuple[int, int] | None = None) -> Positions:
+    """The positions of an attribute's cells, at most REACH.
 
     `window` is its first cell and its end; all described cells by default.
     """
     if not attribute.in_order:
-        code = code_of(attribute)
-        found = np.zeros((attribute.cells, code.signs.shape[1]), dtype=np.int64)
-        found[list(code.values)] = code.signs * REACH
-        return found
+        return _unordered(code_of(attribute), attribute.cells)
     first, end = window or (0, attribute.proper)
     steps = max(end - first - 1, 1)
     place = np.clip(np.arange(attribute.proper) - first, 0, end - first - 1)
     found = np.zeros((attribute.cells, 1), dtype=np.int64)
     if end - first > 1:
         found[: attribute.proper, 0] = np.rint((2 * place / steps - 1) * REACH)
-    return found
+    return Positions.of(found)
+
+
+def _unordered(code: Code, cells: int) -> Positions:
+    """The contrasts of a code, or a dimension for each of its values."""
+    described = np.array(code.values)
+    if code.by_contrasts:
+        table = np.zeros((cells, code.signs.shape[1]), dtype=np.int64)
+        table[described] = code.signs * REACH
+        return Positions.of(table)
+    reach = np.full(len(described), REACH)
+    return Positions((cells, len(described)), described, np.arange(len(described)), reach)
 
 
 def window_utilities(counts: Integers, rows: int) -> Integers:

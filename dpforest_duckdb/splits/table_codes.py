@@ -40,7 +40,9 @@ SIGNS: dict[int, Integers] = {
 
 @dataclass(frozen=True)
 class Code:
-    """How a table is released: as contrasts `signs[value, sum]`, in blocks of these dimensions."""
+    """How a table is released: as counts or contrasts of these values, in blocks of these
+    dimensions.
+    """
 
     values: tuple[int, ...]
     blocks: tuple[int, ...]
@@ -52,9 +54,8 @@ class Code:
 
     @property
     def signs(self) -> Integers:
-        """1 or -1 for contrasts; for counts, 1 where a value is counted."""
-        size = len(self.values)
-        return SIGNS[size] if self.by_contrasts else np.eye(size, dtype=np.int64)
+        """The contrasts: 1 or -1, as `[value, contrast]`."""
+        return SIGNS[len(self.values)]
 
     @property
     def block_size(self) -> int:

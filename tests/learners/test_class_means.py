@@ -17,6 +17,7 @@ from recorder import NoNoise
 from variants import some
 
 from dpforest_duckdb.domain import Attribute, Domain
+from dpforest_duckdb.domain.attribute import MAX_CATEGORIES
 from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.learners import class_means
 from dpforest_duckdb.model.forest import Forest
@@ -69,7 +70,7 @@ def test_moments_without_noise_are_those_of_the_positions(rows: int, second: str
     private = [np.zeros((a.cells, len(LABELS)), dtype=np.int64) for a in attributes]
     for number, table in enumerate(private):
         np.add.at(table, (codes[:, number], labels), 1)
-    places = np.concatenate([each[codes[:, a]] for a, each in found.items()], axis=1)
+    places = np.concatenate([each.table[codes[:, a]] for a, each in found.items()], axis=1)
     recipe = find("class-means")
     request = replace(recipe.request(DOMAIN, NANO), rows=rows)
     plan = recipe.plan(request)
@@ -119,17 +120,29 @@ def test_moments_of_noise_alone_give_finite_log_odds(histogram: tuple[int, ...])
 
 def test_positions_ascend_in_the_window_and_are_0_without_a_value() -> None:
     number, grade, *others = DOMAIN.attributes
-    found = positions(number, (4, 19))[:, 0]
+    found = positions(number, (4, 19)).table[:, 0]
     assert (found[:5] == -REACH).all()
     assert (found[18:-1] == REACH).all()
     assert len(set(np.diff(found[4:19]).tolist())) <= 2, "equal steps, but for rounding"
     assert found[number.null] == 0
-    assert positions(number, (7, 8)).any() == np.False_, "one cell has no order"
-    assert positions(grade)[:, 0].tolist() == [-100, -50, 0, 50, 100, 0, 0]
+    assert not len(positions(number, (7, 8)).values), "one cell has no order"
+    assert positions(grade).table[:, 0].tolist() == [-100, -50, 0, 50, 100, 0, 0]
     for attribute in others:
-        apart = positions(attribute)[list(attribute.described)]
+        table = positions(attribute).table
+        apart = table[list(attribute.described)]
         assert len(np.unique(apart, axis=0)) == len(attribute.described)
-        assert not positions(attribute)[attribute.other].any()
+        assert not table[attribute.other].any()
+
+
+def test_positions_of_many_categories_are_kept_without_zeros() -> None:
+    """With zeros, nine attributes like this one would take 7 GB."""
+    many = Attribute("city", "categorical", tuple(map(str, range(MAX_CATEGORIES))))
+    found = positions(many)
+    assert found.shape == (many.cells, len(many.described))
+    assert len(found.values) == len(many.described)
+    assert found.sums(np.ones((many.cells, 2), dtype=np.int64)).tolist() == [
+        [REACH, REACH] for _ in many.described
+    ]
 
 
 @some(
