@@ -23,7 +23,7 @@ def bit_sets() -> AbstractContextManager[object]:
 
 def groups_of_one() -> AbstractContextManager[object]:
     """Bit sets look up each attribute on its own meanwhile, so trees of several need words."""
-    return mock.patch("dpforest_duckdb.scoring.quickscorer.GRID", 1)
+    return mock.patch.multiple("dpforest_duckdb.scoring.lookups", GRID=1, FILLED=0)
 
 
 COLOURS = ("red", "green", "blue")
@@ -64,14 +64,14 @@ def one_split(
     )
 
 
-def two_splits(domain: Domain, seed: int) -> Tree:
+def two_splits(domain: Domain, seed: int, attributes: tuple[int, int] = (0, 1)) -> Tree:
     """A tree that splits every row by two attributes, with votes at random."""
-    first, second = domain.cells[:2]
+    first, second = (domain.cells[attribute] for attribute in attributes)
     inner, leaves = 1 + first, first * second
     votes = np.random.default_rng(seed).integers(1, SCALE, (leaves, len(domain.classes)))
     return Tree(
         kind=np.array([MULTIWAY] * inner + [LEAF] * leaves),
-        attribute=np.array([0] + [1] * first + [-1] * leaves),
+        attribute=np.array([attributes[0]] + [attributes[1]] * first + [-1] * leaves),
         cell=np.zeros(inner + leaves, dtype=np.int64),
         first=np.array([1, *range(inner, inner + leaves, second), *[-1] * leaves]),
         counts=None,

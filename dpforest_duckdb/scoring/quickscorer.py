@@ -4,13 +4,15 @@ A value of an attribute excludes leaves: those behind the other branches of ever
 attribute. The one leaf that no attribute excludes is the row's (Lucchese et al., QuickScorer, SIGIR
 2015). A leaf is one bit of a 64-bit word, and small trees share a word. For each row DuckDB
 
-1. computes the joint code of each group of attributes, its key;
+1. computes the code of each attribute, and the joint code of each group of attributes, its key;
 2. looks up the words that each group leaves, all in one entry of a list, and takes their AND, in
    which each tree has one bit;
 3. looks up the votes of several trees at once: the bits of these trees, modulo a number for which
    all their combinations differ, are the place in a list.
 
 Trees that split by the attributes of one group are added up beforehand, and looked up by its key.
+So are large trees with a leaf for most combinations of a few attributes, by a key of their own:
+bit sets would need a word for every 64 of their leaves.
 
 The lists are columns of tables of one row: DuckDB copies a list that is part of an expression for
 every 2,048 rows.
@@ -19,10 +21,7 @@ every 2,048 rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
-from itertools import count
-from math import log2, prod
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -33,165 +32,24 @@ from dpforest_duckdb.domain import Attribute
 from dpforest_duckdb.scoring.codes import DuckDBCodes
 from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.layers import ConstantTable, Helper, Layer, Terms, combined
+from dpforest_duckdb.scoring.lookups import Group, Lookups
 from dpforest_duckdb.sql import Sql
-from dpforest_duckdb.tree import LEAF, Tree, Voting, branch_of
+from dpforest_duckdb.tree import EQUALS, THRESHOLD, Tree, Voting, branch_of
 
-BITS = 64
-GRID = 1024  # most cells of a group; a larger group needs fewer lookups but longer lists
-COMBINED = 256  # most combinations of leaves whose votes are in one list
 MAX_WORDS = 40_000  # over all cells: 800 KB of SQL; more take longer to read than to use
 
 # What a row takes, in nanoseconds on one core with DuckDB 2.0. All were measured by hand;
 # docs/speed-targets.md shows what they choose.
-SPLIT = 2.0  # a WHEN of a CASE
-HALVING = 3  # a comparison in a search for the bin of a number
-CATEGORY = 1.0  # a comparison with a category
+SPLIT = 2.0  # a CASE of two branches
+ARM = 1.0  # a WHEN of a CASE of many branches: it sees only the rows that are left
+KEY = 1.5  # adding an attribute's code to a key
+BIN = 0.8  # the bins of a number, each
+CATEGORY = 30.0  # the place of a text among the categories
 GROUP = 5  # looking up what a group leaves
 WORD = 1.0  # the AND of a word
 VOTES = 7.0  # looking up the votes for a class in a list
 
 _DIALECT = DuckDBCodes()
-
-Group = tuple[int, ...]  # attributes that are looked up together
-
-
-@dataclass(frozen=True)
-class Part:
-    """The leaves of a tree that one word holds: those from `first` on. `whole`: they are all."""
-
-    tree: int
-    first: int
-    leaves: int
-    whole: bool
-
-    @property
-    def states(self) -> int:
-        """A row is in one of the leaves, or, if the tree has others, perhaps in none."""
-        return self.leaves + (not self.whole)
-
-    def with_none(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values of the leaves, and 0 for none of them if that is a state."""
-        return values if self.whole else np.append(values, values.dtype.type(0))
-
-
-@dataclass(frozen=True)
-class Bundle:
-    """Parts of trees, side by side in a word from bit `shift` on, with one list of votes."""
-
-    word: int
-    shift: int
-    parts: tuple[Part, ...]
-
-    @property
-    def mask(self) -> int:
-        return ((1 << sum(part.leaves for part in self.parts)) - 1) << self.shift
-
-    @property
-    def modulus(self) -> int:
-        return modulus(tuple((part.leaves, part.whole) for part in self.parts))
-
-    def states(self) -> NDArray[np.uint64]:
-        """The bits of each combination of leaves, `[leaf of first part, leaf of second …]`."""
-        found, shift = np.zeros((), dtype=np.uint64), self.shift
-        for part in self.parts:
-            bits = np.uint64(1) << np.arange(shift, shift + part.leaves, dtype=np.uint64)
-            found = np.bitwise_or.outer(found, part.with_none(bits))
-            shift += part.leaves
-        return found
-
-    def votes(self, trees: Sequence[Tree], label: int) -> Integers:
-        """The votes `[leaf of first part, leaf of second …]` for a class, summed over trees."""
-        found = np.zeros((), dtype=np.int64)
-        for part in self.parts:
-            tree = trees[part.tree]
-            leaves = tree.leaves[part.first : part.first + part.leaves]
-            found = np.add.outer(found, part.with_none(tree.votes[leaves, label]))
-        return found
-
-
-@dataclass(frozen=True)
-class Lookups:
-    """How the trees of a forest are looked up.
-
-    `by_key[g]` are the trees that split by attributes of group g alone. `bundles` hold the other
-    trees that split, `constant` are those that do not.
-    """
-
-    groups: list[Group]
-    by_key: dict[int, list[int]]
-    bundles: list[Bundle]
-    constant: list[int]
-
-    @staticmethod
-    def of(forest: ForestContent) -> Lookups:
-        found = groups(forest.trees, forest.domain.cells)
-        group_of = {attribute: g for g, group in enumerate(found) for attribute in group}
-        by_key: dict[int, list[int]] = {}
-        constant, parts = list[int](), list[Part]()
-        for number, tree in enumerate(forest.trees):
-            used = tree.attribute[tree.kind != LEAF].tolist()
-            at = {group_of[attribute] for attribute in used}
-            leaves = len(tree.leaves)
-            if not at:
-                constant.append(number)
-            elif len(at) == 1:
-                by_key.setdefault(at.pop(), []).append(number)
-            else:
-                parts += [
-                    Part(number, first, min(BITS, leaves - first), leaves <= BITS)
-                    for first in range(0, leaves, BITS)
-                ]
-        return Lookups(found, by_key, bundles(parts, forest.voting), constant)
-
-    @property
-    def words(self) -> int:
-        return self.bundles[-1].word + 1 if self.bundles else 0
-
-
-def groups(trees: Sequence[Tree], cells: Sequence[int]) -> list[Group]:
-    """The attributes that trees split by, grouped as long as their joint grid stays small."""
-    found: list[Group] = []
-    for attribute in sorted({int(a) for tree in trees for a in tree.attribute[tree.kind != LEAF]}):
-        if found and prod(cells[a] for a in (*found[-1], attribute)) <= GRID:
-            found[-1] = (*found[-1], attribute)
-        else:
-            found.append((attribute,))
-    return found
-
-
-def bundles(parts: Sequence[Part], voting: Voting) -> list[Bundle]:
-    """Parts side by side in words; those of a bundle have few combinations of leaves.
-
-    Where the largest votes count, not their sum, each part has a list of its own.
-    """
-    found: list[Bundle] = []
-    word, used = -1, BITS
-    for part in sorted(parts, key=lambda part: part.leaves):
-        fits = used + part.leaves <= BITS
-        if not fits:
-            word, used = word + 1, 0
-        last = found[-1] if fits and voting == Voting.SUM else None
-        if last and prod(p.states for p in (*last.parts, part)) <= COMBINED:
-            found[-1] = Bundle(word, last.shift, (*last.parts, part))
-        else:
-            found.append(Bundle(word, used, (part,)))
-        used += part.leaves
-    return found
-
-
-@cache
-def modulus(parts: tuple[tuple[int, bool], ...]) -> int:
-    """The smallest odd number modulo which all combinations of bits differ (`Bundle.states`).
-
-    They differ wherever the bits are in a word, as two has an inverse modulo an odd number.
-    """
-    bundle = Bundle(0, 0, tuple(Part(0, 0, leaves, whole) for leaves, whole in parts))
-    values = bundle.states().reshape(-1)
-    return next(
-        odd
-        for odd in count(len(values) | 1, 2)
-        if np.bincount((values % np.uint64(odd)).astype(np.int64)).max() == 1
-    )
 
 
 def bit_sets_pay(forest: ForestContent, emitted: int) -> bool:
@@ -200,16 +58,17 @@ def bit_sets_pay(forest: ForestContent, emitted: int) -> bool:
     A cost is the time for one row. It depends on the model alone, not on the rows.
     """
     lookups = Lookups.of(forest)
-    used = [forest.domain.attributes[a] for group in lookups.groups for a in group]
-    splits = sum(int((tree.kind != LEAF).sum()) for tree in forest.trees)
-    of_cases = SPLIT * splits * (1 if emitted == 1 else 1 + emitted)
-    of_codes = sum(
-        HALVING * log2(a.cells) if a.kind == "numeric" else CATEGORY * a.cells for a in used
-    )
+    keys = lookups.keys
+    used = [forest.domain.attributes[a] for a in sorted({a for group in keys for a in group})]
+    arms = sum(len(tree.leaves) - 1 for tree in forest.trees)
+    splits = sum(int(np.isin(tree.kind, (THRESHOLD, EQUALS)).sum()) for tree in forest.trees)
+    of_cases = SPLIT * splits + ARM * (arms - splits) + SPLIT * arms * (emitted > 1) * emitted
+    of_codes = sum(BIN * a.cells if a.kind == "numeric" else CATEGORY for a in used)
+    of_keys = KEY * sum(map(len, keys))
     of_words = len(lookups.groups) * (GROUP + WORD * lookups.words)
     of_votes = VOTES * emitted * (len(lookups.bundles) + len(lookups.by_key))
     small = lookups.words * sum(a.cells for a in used) <= MAX_WORDS
-    return small and of_codes + of_words + of_votes < of_cases
+    return small and of_codes + of_keys + of_words + of_votes < of_cases
 
 
 def fast_layers(
@@ -225,34 +84,47 @@ def fast_layers(
     `name` gives free names.
     """
     lookups, cells = Lookups.of(forest), forest.domain.cells
-    codes = {a: _DIALECT.code(attributes[a], column) for a, column in columns.items()}
+    codes = {
+        a: Helper(
+            f"code of {attributes[a].name}",
+            _DIALECT.code(attributes[a], column),
+            name(f"code_{a}"),
+        )
+        for a, column in columns.items()
+    }
+    coded = {a: Sql(f"t.{helper.column}") for a, helper in codes.items()}
     keys = [
         Helper(
             "key of " + ", ".join(attributes[a].name for a in group),
-            key(group, cells, codes),
+            key(group, cells, coded),
             name(f"key_{number}"),
         )
-        for number, group in enumerate(lookups.groups)
+        for number, group in enumerate(lookups.keys)
     ]
-    kept = [Sql(f"t.{helper.column}") for helper in keys]
-    words, layers = _words(lookups, forest, kept, name)
-    listed = _listed_votes(lookups, forest, kept, [Sql(f"t.{word.column}") for word in words])
+    found = {g: Sql(f"t.{each.column}") for g, each in zip(lookups.keys, keys, strict=True)}
+    words, layers = _words(lookups, forest, found, name)
+    listed = _listed_votes(lookups, forest, found, [Sql(f"t.{word.column}") for word in words])
     votes, terms = _looked_up(lookups, forest, listed, emitted, name)
-    return [*([Layer(name("keys"), keys)] if keys else []), *layers, *votes], terms
+    first = Layer(name("codes"), list(codes.values())), Layer(name("keys"), keys)
+    return [*(first if keys else []), *layers, *votes], terms
 
 
 def _words(
-    lookups: Lookups, forest: ForestContent, keys: Sequence[Sql], name: Callable[[str], Sql]
+    lookups: Lookups, forest: ForestContent, keys: Mapping[Group, Sql], name: Callable[[str], Sql]
 ) -> tuple[list[Helper], list[Layer]]:
-    """The words in which each tree has one bit, and the layers that make them."""
+    """The words in which each tree has one bit, and the layers that make them.
+
+    `keys` are the columns of the keys.
+    """
     if not lookups.bundles:
         return [], []
     left = {a: name(f"left_{a}") for group in lookups.groups for a in group}
     sets = ConstantTable(name("all_left"), _sets(lookups, left))
     found = [
-        Helper("the leaves that are left", Sql(f"s.sets_{g}[{column}]"), name(f"sets_{g}"))
-        for g, column in enumerate(keys)
+        Helper("the leaves that are left", Sql(f"s.sets_{g}[{keys[group]}]"), name(f"sets_{g}"))
+        for g, group in enumerate(lookups.groups)
     ]
+    columns = list(keys.values())
     words = [
         Helper(
             "the leaf of each tree, as a bit",
@@ -262,8 +134,8 @@ def _words(
         for word in range(lookups.words)
     ]
     return words, [
-        Layer(name("found"), found, keys, tables=[*_left(lookups, forest, left), sets]),
-        Layer(name("words"), words, keys),
+        Layer(name("found"), found, columns, tables=[*_left(lookups, forest, left), sets]),
+        Layer(name("words"), words, columns),
     ]
 
 
@@ -303,12 +175,12 @@ def _sets(lookups: Lookups, left: dict[int, Sql]) -> Sql:
 
 
 def _listed_votes(
-    lookups: Lookups, forest: ForestContent, keys: Sequence[Sql], words: Sequence[Sql]
+    lookups: Lookups, forest: ForestContent, keys: Mapping[Group, Sql], words: Sequence[Sql]
 ) -> list[tuple[int, Sql, Integers]]:
     """Lists of votes `[place - 1, class]`: the first tree in each, the place of a row, the list."""
     found = [
-        (trees[0], keys[g], votes_of_key(forest, trees, lookups.groups[g]))
-        for g, trees in lookups.by_key.items()
+        (trees[0], keys[group], votes_of_key(forest, trees, group))
+        for group, trees in lookups.by_key.items()
     ]
     for bundle in lookups.bundles:
         modulus = bundle.modulus

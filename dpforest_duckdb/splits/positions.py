@@ -63,7 +63,9 @@ class Positions:
         """The sums `[dimension]` of 2x² - REACH², which is between ± REACH², over the rows of
         private counts `[cell]`.
         """
-        return 2 * self._added(self.values**2, private[:, None])[:, 0] - REACH**2 * private.sum()
+        squares = self._added(self.values**2, private[:, None])[:, 0]
+        found: Integers = 2 * squares - REACH**2 * private.sum()
+        return found
 
     def weighed(self, weights: Floats) -> Floats:
         """The sums `[cell, class]` of positions, in parts of REACH, times the weights of their

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import product
+from math import prod
+from unittest import mock
 
 import duckdb
 import numpy as np
@@ -32,8 +34,10 @@ from dpforest_duckdb.engine.tables.engine import DuckDBEngine
 from dpforest_duckdb.errors import DpforestError, UsageError
 from dpforest_duckdb.guarantee import Guarantee
 from dpforest_duckdb.model.forest import Forest
+from dpforest_duckdb.scoring import lookups
 from dpforest_duckdb.scoring.dialects import Form, dialect
 from dpforest_duckdb.scoring.links import SHARES, SOFTMAX, Link
+from dpforest_duckdb.scoring.lookups import Lookups, fills_grid
 from dpforest_duckdb.scoring.publish import publish_sql
 from dpforest_duckdb.scoring.score_sql import score_sql, share_names
 from dpforest_duckdb.sql import Sql, comment, join
@@ -393,6 +397,50 @@ def test_bit_sets_hold_trees_of_more_leaves_than_a_word(
         "FROM range(42) AS a(x), range(32) AS b(y)"
     )
     assert_agree(con, replace(forest, voting=voting), "t")
+
+
+@pytest.mark.parametrize("voting", Voting)
+@pytest.mark.parametrize("labels", [("no", "yes"), ("no", "yes", "never")])
+def test_large_trees_of_few_attributes_are_looked_up_by_keys_of_their_own(
+    con: duckdb.DuckDBPyConnection, voting: Voting, labels: Sequence[str]
+) -> None:
+    """Two by one key, one by a key that shares an attribute with it, beside bit sets."""
+    sizes = {"x": 40, "y": 30, "z": 40}
+    attributes = tuple(
+        Attribute(name, "categorical", tuple(map(str, range(size)))) for name, size in sizes.items()
+    )
+    domain = Domain(attributes, "target", labels)
+    domain = domain.bind(dict.fromkeys([*sizes, "target"], VARCHAR))
+    pairs = (0, 1), (1, 0), (2, 1)
+    large = [two_splits(domain, seed, pair) for seed, pair in enumerate(pairs)]
+    drawn = np.random.default_rng(0)
+    small = [random_tree(domain, drawn, 99, exact=False, kinds=(EQUALS,)) for _ in range(3)]
+    apart = one_split(domain, 2, drawn.integers(1, 99, (domain.cells[2], len(labels))).tolist())
+    forest = replace(forest_of(domain, *large, *small, apart), voting=voting)
+    found = Lookups.of(forest)
+    assert {group: numbers for group, numbers in found.by_key.items() if len(group) > 1} == {
+        (0, 1): [0, 1],
+        (1, 2): [2],
+    }
+    assert {part.tree for bundle in found.bundles for part in bundle.parts} == {3, 4, 5}
+    con.execute(
+        "CREATE TABLE t AS SELECT nullif(x, 0)::VARCHAR AS x, nullif(y, 3)::VARCHAR AS y, "
+        "((x * y) % 22)::VARCHAR AS z FROM range(42) AS a(x), range(32) AS b(y)"
+    )
+    assert_agree(con, forest, "t")
+
+
+def test_a_tree_with_leaves_for_few_combinations_has_no_key_of_its_own() -> None:
+    """Its list would be far longer than the tree."""
+    domain = two_attributes()
+    deep = two_splits(domain, 0)
+    full, leaves = prod(domain.cells), len(deep.leaves)
+    assert leaves == full
+    assert not fills_grid(deep, domain.cells), "so few leaves that another tree shares their list"
+    with mock.patch.object(lookups, "COMBINED", leaves):
+        assert fills_grid(deep, domain.cells)
+        with mock.patch.object(lookups, "FILLED", 0.99):
+            assert not fills_grid(deep, domain.cells)
 
 
 def test_a_comment_does_not_end_in_a_backslash() -> None:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from dpforest_duckdb.engine.coded_rows.layout import Layout
 from dpforest_duckdb.engine.coded_rows.leaves import constants
-from dpforest_duckdb.scoring.quickscorer import BITS, leaves_left
+from dpforest_duckdb.scoring.lookups import BITS
+from dpforest_duckdb.scoring.quickscorer import leaves_left
 from dpforest_duckdb.sql import Column, Ident, Sql
 from dpforest_duckdb.tree import LEAF, Tree
 
