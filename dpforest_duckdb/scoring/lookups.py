@@ -87,7 +87,7 @@ class Lookups:
 
     `by_key[group]` are the trees that split by attributes of that group alone. `bundles` hold the
     other trees that split: `groups` are those of all their attributes. `constant` are the trees
-    that do not split.
+    that have the same votes at all leaves.
     """
 
     groups: list[Group]
@@ -98,16 +98,18 @@ class Lookups:
     @staticmethod
     def of(forest: ForestContent) -> Lookups:
         cells = forest.domain.cells
-        own = {n: split_by(tree) for n, tree in enumerate(forest.trees) if fills_grid(tree, cells)}
-        others = [tree for number, tree in enumerate(forest.trees) if number not in own]
+        keyed = {
+            n: split_by(tree) for n, tree in enumerate(forest.trees) if fills_grid(tree, cells)
+        }
+        others = [tree for number, tree in enumerate(forest.trees) if number not in keyed]
         found = groups(others, cells)
         group_of = {attribute: group for group in found for attribute in group}
         by_key: dict[Group, list[int]] = {}
         constant, parts = list[int](), list[Part]()
         for number, tree in enumerate(forest.trees):
-            at = {own[number]} if number in own else {group_of[each] for each in split_by(tree)}
+            at = {keyed[number]} if number in keyed else {group_of[each] for each in split_by(tree)}
             leaves = len(tree.leaves)
-            if not at:
+            if not at:  # no split, or none that matters
                 constant.append(number)
             elif len(at) == 1:
                 by_key.setdefault(at.pop(), []).append(number)
@@ -129,7 +131,12 @@ class Lookups:
 
 
 def split_by(tree: Tree) -> Group:
-    """The attributes that a tree splits by, in ascending order."""
+    """The attributes that a tree splits by, in ascending order; none if all leaves have the same
+    votes.
+    """
+    votes = tree.votes[tree.leaves]
+    if (votes == votes[0]).all():
+        return ()
     return tuple(sorted(set(tree.attribute[tree.kind != LEAF].tolist())))
 
 
@@ -137,9 +144,9 @@ def fills_grid(tree: Tree, cells: Sequence[int]) -> bool:
     """Whether a tree has a key of its own: it has too many leaves to share a list with another
     like it, and a leaf for most combinations of its attributes.
     """
-    leaves = len(tree.leaves)
-    most = FILLED * leaves
-    return leaves**2 > COMBINED and prod(cells[attribute] for attribute in split_by(tree)) <= most
+    leaves, used = len(tree.leaves), split_by(tree)
+    full = prod(cells[attribute] for attribute in used) <= FILLED * leaves
+    return bool(used) and leaves**2 > COMBINED and full
 
 
 def groups(trees: Sequence[Tree], cells: Sequence[int]) -> list[Group]:

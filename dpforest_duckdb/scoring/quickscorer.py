@@ -42,6 +42,9 @@ MAX_WORDS = 40_000  # over all cells: 800 KB of SQL; more take longer to read th
 # docs/speed-targets.md shows what they choose.
 SPLIT = 2.0  # a CASE of two branches
 ARM = 1.0  # a WHEN of a CASE of many branches: it sees only the rows that are left
+CHOICE = 0.7  # a CASE that chooses between the votes of leaves
+UNCACHED_CHOICE = 2.0  # the same if there are so many that a processor does not cache their results
+CACHED_CHOICES = 1000
 KEY = 1.5  # adding an attribute's code to a key
 BIN = 0.8  # the bins of a number, each
 CATEGORY = 30.0  # the place of a text among the categories
@@ -60,9 +63,12 @@ def bit_sets_pay(forest: ForestContent, emitted: int) -> bool:
     lookups = Lookups.of(forest)
     keys = lookups.keys
     used = [forest.domain.attributes[a] for a in sorted({a for group in keys for a in group})]
-    arms = sum(len(tree.leaves) - 1 for tree in forest.trees)
-    splits = sum(int(np.isin(tree.kind, (THRESHOLD, EQUALS)).sum()) for tree in forest.trees)
-    of_cases = SPLIT * splits + ARM * (arms - splits) + SPLIT * arms * (emitted > 1) * emitted
+    trees = [tree for number, tree in enumerate(forest.trees) if number not in lookups.constant]
+    arms = sum(len(tree.leaves) - 1 for tree in trees)
+    splits = sum(int(np.isin(tree.kind, (THRESHOLD, EQUALS)).sum()) for tree in trees)
+    choices = arms * emitted if emitted > 1 else 0
+    choice = CHOICE if choices <= CACHED_CHOICES else UNCACHED_CHOICE
+    of_cases = SPLIT * splits + ARM * (arms - splits) + choice * choices
     of_codes = sum(BIN * a.cells if a.kind == "numeric" else CATEGORY for a in used)
     of_keys = KEY * sum(map(len, keys))
     of_words = len(lookups.groups) * (GROUP + WORD * lookups.words)
@@ -91,6 +97,7 @@ def fast_layers(
             name(f"code_{a}"),
         )
         for a, column in columns.items()
+        if any(a in group for group in lookups.keys)
     }
     coded = {a: Sql(f"t.{helper.column}") for a, helper in codes.items()}
     keys = [
@@ -214,7 +221,8 @@ def _looked_up(
         for label in range(emitted)
     ]
     if lookups.constant:
-        votes = combine(forest, [forest.trees[tree].votes[0] for tree in lookups.constant])
+        alone = [forest.trees[number] for number in lookups.constant]
+        votes = combine(forest, [tree.votes[tree.leaves[0]] for tree in alone])
         for term, vote in zip(terms, votes, strict=False):
             term.append(Sql(int(vote)))
     table = ConstantTable(name("all_votes"), Sql(f"SELECT {', '.join(lists)}"))

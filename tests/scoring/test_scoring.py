@@ -404,7 +404,9 @@ def test_bit_sets_hold_trees_of_more_leaves_than_a_word(
 def test_large_trees_of_few_attributes_are_looked_up_by_keys_of_their_own(
     con: duckdb.DuckDBPyConnection, voting: Voting, labels: Sequence[str]
 ) -> None:
-    """Two by one key, one by a key that shares an attribute with it, beside bit sets."""
+    """Two by one key, one by a key that shares an attribute with it, beside bit sets. Trees with
+    the same votes everywhere are not looked up.
+    """
     sizes = {"x": 40, "y": 30, "z": 40}
     attributes = tuple(
         Attribute(name, "categorical", tuple(map(str, range(size)))) for name, size in sizes.items()
@@ -416,13 +418,15 @@ def test_large_trees_of_few_attributes_are_looked_up_by_keys_of_their_own(
     drawn = np.random.default_rng(0)
     small = [random_tree(domain, drawn, 99, exact=False, kinds=(EQUALS,)) for _ in range(3)]
     apart = one_split(domain, 2, drawn.integers(1, 99, (domain.cells[2], len(labels))).tolist())
-    forest = replace(forest_of(domain, *large, *small, apart), voting=voting)
+    same = [replace(tree, votes=np.full_like(tree.votes, 3)) for tree in (large[0], apart)]
+    forest = replace(forest_of(domain, *large, *small, apart, *same), voting=voting)
     found = Lookups.of(forest)
     assert {group: numbers for group, numbers in found.by_key.items() if len(group) > 1} == {
         (0, 1): [0, 1],
         (1, 2): [2],
     }
     assert {part.tree for bundle in found.bundles for part in bundle.parts} == {3, 4, 5}
+    assert found.constant == [7, 8]
     con.execute(
         "CREATE TABLE t AS SELECT nullif(x, 0)::VARCHAR AS x, nullif(y, 3)::VARCHAR AS y, "
         "((x * y) % 22)::VARCHAR AS z FROM range(42) AS a(x), range(32) AS b(y)"
