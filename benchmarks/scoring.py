@@ -12,8 +12,6 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import re
-import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -22,7 +20,7 @@ from unittest import mock
 
 import duckdb
 from contenders import TABLE, domain, make_rows
-from shared import markdown_table, say
+from shared import markdown_table, replace_part, say
 
 from dpforest_duckdb import Forest, train
 from dpforest_duckdb.scoring.score_sql import fastest_form
@@ -136,12 +134,7 @@ def main() -> None:
     text = f"By `python benchmarks/scoring.py`, {machine}:\n\n{table}"
     print(text)
     if given.markdown:
-        page = given.markdown.read_text(encoding="utf-8")
-        if FIRST not in page or LAST not in page:
-            sys.exit(f"{given.markdown} has no place for the table.")
-        between = re.compile(rf"(?<={re.escape(FIRST)}).*?(?={re.escape(LAST)})", re.DOTALL)
-        page = between.sub(lambda _: f"\n\n{text}\n\n", page)
-        given.markdown.write_text(page, encoding="utf-8")
+        replace_part(given.markdown, text, FIRST, LAST)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import re
 import shutil
 import statistics
 import subprocess
@@ -28,7 +27,7 @@ from pathlib import Path
 
 import duckdb
 from contenders import LABELS, TABLE, TARGET, Job, Outcome, column_type, make_rows, names
-from shared import ROOT, markdown_table, say, table_files
+from shared import ROOT, markdown_table, replace_part, say, table_files
 from speed import DRAWING, exponent, run_apart
 
 from dpforest_duckdb.domain.file import domain_toml
@@ -347,10 +346,7 @@ def main() -> None:
         text += f"\n\nTraining divided by {run.then}, table by table:\n\n" + "\n".join(run.notes)
     print(text)
     if given.markdown:
-        page = given.markdown.read_text(encoding="utf-8")
-        between = re.compile(f"(?<={re.escape(FIRST)}\n).*?(?={re.escape(LAST)})", re.DOTALL)
-        page = between.sub(lambda _: f"\n{text}\n\n", page)
-        given.markdown.write_text(page, encoding="utf-8")
+        replace_part(given.markdown, text, FIRST, LAST)
 
 
 if __name__ == "__main__":
