@@ -3,7 +3,7 @@
     python benchmarks/scoring.py --markdown docs/speed-targets.md   # the page's table of forms
 
 Each model is trained on made-up rows, then scores 100,000 and 1 M of them into a table by nested
-CASE and by look-ups. The figures are the smaller CPU time of two runs, with planning, one thread.
+CASE and by bit sets. The figures are the smaller CPU time of two runs, with planning, one thread.
 The page is changed only between its two comments.
 """
 
@@ -23,6 +23,7 @@ from contenders import TABLE, domain, make_rows
 from shared import markdown_table, replace_part, say
 
 from dpforest_duckdb import Forest, train
+from dpforest_duckdb.errors import number_of
 from dpforest_duckdb.scoring.score_sql import fastest_form
 
 FEW, MANY = 100_000, 1_000_000  # rows
@@ -43,7 +44,6 @@ class Model:
 
     def __str__(self) -> str:
         options = [
-            f"{self.trees} {'tree' if self.trees == 1 else 'trees'}" if self.trees else "",
             f"depth {self.depth}" if self.depth else "",
             f"δ = {self.delta}" if self.delta != "0" else "",
             f"{self.classes} classes",
@@ -108,7 +108,8 @@ def measured(model: Model, folder: Path) -> list[str]:
     make_rows(path, MANY, ATTRIBUTES, mixed=model.mixed, classes=model.classes)
     with duckdb.connect(str(path), config={"threads": 1}) as con:
         forest = trained(con, model, folder)
-        line = [f"{model}: {len(forest.trees)} trees, {forest.nodes} nodes"]
+        size = f"{number_of(len(forest.trees), 'tree')} of {forest.nodes:,} nodes"
+        line = [f"{model}: {size}"]
         for look_up in (False, True):
             seconds = (timed(con, forest, rows, look_up=look_up) for rows in (FEW, MANY))
             line.append(", ".join(f"{each:.2f}" for each in seconds))
@@ -129,7 +130,7 @@ def main() -> None:
     models = [model for model in MODELS if given.recipe in (None, model.recipe)]
     with tempfile.TemporaryDirectory(prefix="scoring-") as folder:
         rows = [measured(model, Path(folder)) for model in models]
-    table = markdown_table(["model", "nested CASE", "look-ups", "chosen"], rows)
+    table = markdown_table(["model", "nested CASE", "bit sets", "chosen"], rows)
     machine = f"one of {os.cpu_count()} cores, {platform.machine()}, DuckDB {duckdb.__version__}"
     text = f"By `python benchmarks/scoring.py`, {machine}:\n\n{table}"
     print(text)
