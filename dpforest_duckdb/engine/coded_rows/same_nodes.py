@@ -12,37 +12,45 @@ import numpy as np
 
 from dpforest_duckdb.arrays import Integers
 from dpforest_duckdb.engine.base import Splits
-from dpforest_duckdb.tree import MULTIWAY, branch_of
+from dpforest_duckdb.tree import MULTIWAY, THRESHOLD
 
 
 class SameNodes:
-    """The cells that lead to each unsplit node; the roots are nodes 0 … `trees` - 1."""
+    """The cells that lead to each unsplit node; the roots are nodes 0 … `trees` - 1.
+
+    A node has them for the attributes that are split above it, as the bits of a whole number.
+    There may be a hundred thousand nodes, and as many cells in all.
+    """
 
     def __init__(self, cells: Sequence[int], trees: int) -> None:
         self._cells = cells
-        self._starts = np.cumsum([0, *cells])
-        self._reached = {tree: np.ones(sum(cells), np.bool_).tobytes() for tree in range(trees)}
+        self._reached: dict[int, dict[int, int]] = {tree: {} for tree in range(trees)}
 
     def follow(self, splits: Splits) -> None:
         """Replace split nodes by their children."""
         for node, attribute, kind, cell, first in zip(
             splits.node, splits.attribute, splits.kind, splits.cell, splits.first, strict=True
         ):
-            above = np.frombuffer(self._reached.pop(node), np.bool_)
-            size, start = self._cells[attribute], self._starts[attribute]
-            branches = branch_of(np.array(kind), np.array(cell), np.arange(size))
-            for branch in range(size if kind == MULTIWAY else 2):
-                below = above.copy()
-                below[start : start + size] &= branches == branch
-                self._reached[first + branch] = below.tobytes()
+            above = self._reached.pop(node)
+            reached = above.get(attribute, (1 << self._cells[attribute]) - 1)
+            for branch, held in enumerate(_branches(kind, cell, self._cells[attribute])):
+                self._reached[first + branch] = {**above, attribute: reached & held}
 
     def pairs(self, nodes: Iterable[int]) -> Integers:
         """Pairs `[pair, 2]` of a node and an earlier one of `nodes` that holds the same rows."""
-        seen: dict[bytes, int] = {}
+        seen: dict[frozenset[tuple[int, int]], int] = {}
         found = [
-            (node, seen[reached])
+            (node, seen[cells])
             for node in nodes
             if (reached := self._reached.get(node)) is not None
-            and seen.setdefault(reached, node) != node
+            and seen.setdefault(cells := frozenset(reached.items()), node) != node
         ]
         return np.array(found, dtype=np.int64).reshape(-1, 2)
+
+
+def _branches(kind: int, cell: int, cells: int) -> list[int]:
+    """The cells of an attribute that go to each branch of a split, as bits; as `branch_of`."""
+    if kind == MULTIWAY:
+        return [1 << branch for branch in range(cells)]
+    first = (2 << cell) - 1 if kind == THRESHOLD else 1 << cell
+    return [first, ~first]

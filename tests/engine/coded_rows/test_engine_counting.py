@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 from unittest import mock
 
 import duckdb
@@ -149,6 +150,29 @@ def test_spared_children_have_the_counts_that_counting_gives(
             assert (one == other).all()
         assert (counted[0].sum(axis=(1, 2)) > 0).sum() > nodes / 2
     assert same.pairs(range(22)).tolist() == [[20, 16], [21, 17]], "tree 5 splits as tree 4 did"
+
+
+def test_many_nodes_of_wide_attributes_take_little_memory() -> None:
+    """Marks for all cells of each node would be 200 MB."""
+    trees, width = 5, 1000
+    same = SameNodes([width] * 40, trees)
+    first = [trees + tree * width for tree in range(trees)]
+    tracemalloc.start()
+    same.follow(Splits([*range(trees)], [0] * trees, [MULTIWAY] * trees, [0] * trees, first))
+    assert tracemalloc.get_traced_memory()[1] < 20e6
+    tracemalloc.stop()
+    found = same.pairs(range(trees, trees + trees * width))
+    assert len(found) == (trees - 1) * width
+    assert ((found - trees) % width == (found - trees)[:, 1:]).all()
+
+
+def test_the_order_of_splits_does_not_matter() -> None:
+    """A number is cut at 1 and at 3, in both orders, or one of its cells is taken out."""
+    same = SameNodes([6, 2], 3)
+    same.follow(Splits([0, 1, 2], [0] * 3, [THRESHOLD, THRESHOLD, EQUALS], [1, 3, 5], [3, 5, 7]))
+    same.follow(Splits([4, 5, 8], [0] * 3, [THRESHOLD] * 3, [3, 1, 3], [9, 11, 13]))
+    # nodes 3, 6, 7 and 9 to 14: {0,1}, {4,5}, {5}, {2,3}, {4,5}, {0,1}, {2,3}, {0,1,2,3}, {4}
+    assert same.pairs(range(15)).tolist() == [[10, 6], [11, 3], [12, 9]]
 
 
 def test_which_child_is_spared_does_not_rest_on_the_rows() -> None:
