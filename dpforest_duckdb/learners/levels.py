@@ -19,7 +19,7 @@ from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, Level, TrainingContext
 from dpforest_duckdb.splits.candidates import Candidates, candidates
 from dpforest_duckdb.splits.choose import NO_SPLIT, Choice, Chooser, Drawn
-from dpforest_duckdb.splits.limits import fitting, most_counted, most_leaves
+from dpforest_duckdb.splits.limits import fitting, most_counted, most_leaves, most_reached
 from dpforest_duckdb.tree import LEAF
 
 
@@ -27,7 +27,8 @@ from dpforest_duckdb.tree import LEAF
 class _Frontier:
     """The open nodes of a depth; all fields are public or released.
 
-    `nodes[i]` is a node's number. `reachable[i, cell]` are the cells that its rows can be in.
+    `nodes[i]` is a node's number. `reachable[i, cell]` are the cells that its rows can be in; it is
+    empty at the last depth, where no node is split.
     `expected[i]` is its number of rows if every split sends equal parts to its branches.
     """
 
@@ -103,7 +104,8 @@ class _Levels:
         ).of(nodes)
         drawn = self._choose(choice)
         size = frontier.expected if noisy is None else noisy.sum(axis=1).astype(np.float64)
-        return self._apply(frontier, *self._within_limits(nodes, drawn, size[nodes], depth))
+        within = self._within_limits(nodes, drawn, size[nodes], depth)
+        return self._apply(frontier, *within, last=depth + 1 == context.request.deepest)
 
     def _level(self, frontier: _Frontier, allowed: Mask, noisy: Integers | None) -> Level:
         """What a stopping rule may know about the open nodes."""
@@ -120,18 +122,18 @@ class _Levels:
         """
         request, growth = self.context.request, self.growth
         leaves = most_leaves(request.domain)
-        counted = depth + 1 < request.deepest and self.context.accountant.plan.query(Purpose.SPLIT)
+        opened = leaves
+        if depth + 1 < request.deepest:
+            counted = self.context.accountant.plan.query(Purpose.SPLIT)
+            opened = (most_counted if counted else most_reached)(request.domain)
         arity = np.where(drawn.candidate == NO_SPLIT, 1, self._candidates.arity[drawn.candidate])
-        fits = fitting(
-            arity,
-            size,
-            leaves - growth.leaves,
-            most_counted(request.domain) if counted else leaves,
-        )
+        fits = fitting(arity, size, leaves - growth.leaves, opened)
         growth.limited += int((~fits).sum())
         return nodes[fits], drawn.of(fits)
 
-    def _apply(self, frontier: _Frontier, nodes: Integers, drawn: Drawn) -> _Frontier | None:
+    def _apply(
+        self, frontier: _Frontier, nodes: Integers, drawn: Drawn, *, last: bool
+    ) -> _Frontier | None:
         """Make the drawn splits and route the rows; returns the children, None without a split."""
         splits, growth = self._candidates, self.growth
         divided = drawn.candidate != NO_SPLIT
@@ -144,9 +146,12 @@ class _Levels:
         self.rows.route(made, growth.nodes)
         if drawn.children is not None:
             growth.release(children, np.concatenate(drawn.children), drawn.noise)
+        reachable = frontier.reachable[:0]
+        if not last:
+            reachable = splits.descend(frontier.reachable[split], chosen)
         return _Frontier(
             children,
-            splits.descend(frontier.reachable[split], chosen),
+            reachable,
             splits.parts(frontier.expected[split], chosen),
         )
 

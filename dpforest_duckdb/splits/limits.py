@@ -16,6 +16,7 @@ from dpforest_duckdb.splits.candidates import SplitType, by_cell
 MAX_LEAVES = 100_000  # of all trees together
 MAX_SHARES = 2**23  # leaves times classes: with more, its file could be too large to be read
 MAX_COUNTS = 2**25  # private counts of one depth: nodes times cells times classes
+MAX_REACHED = 2**28  # nodes times cells of one depth, in bytes: several such arrays are needed
 
 
 def most_leaves(domain: Domain) -> int:
@@ -26,6 +27,14 @@ def most_leaves(domain: Domain) -> int:
 def most_counted(domain: Domain) -> int:
     """The number of nodes of one depth that can be counted by every attribute."""
     return MAX_COUNTS // (sum(domain.cells) * len(domain.classes))
+
+
+def most_reached(domain: Domain) -> int:
+    """The number of nodes of one depth that can be split at random.
+
+    Each has a mark for every cell that its rows can be in.
+    """
+    return MAX_REACHED // sum(domain.cells)
 
 
 def fitting(arity: Integers, size: Floats, leaves: int, opened: int) -> Mask:

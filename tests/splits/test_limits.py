@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -22,16 +23,18 @@ from dpforest_duckdb.model.json_format import MAX_CHARACTERS, MAX_NODES
 from dpforest_duckdb.privacy.amounts import NANO
 from dpforest_duckdb.recipes import RECIPES, find
 from dpforest_duckdb.recipes.recipe import Recipe
-from dpforest_duckdb.splits.candidates import candidates
+from dpforest_duckdb.splits.candidates import Candidates, candidates
 from dpforest_duckdb.splits.choose import NO_SPLIT, Choice
 from dpforest_duckdb.splits.limits import (
     MAX_COUNTS,
     MAX_LEAVES,
+    MAX_REACHED,
     MAX_SHARES,
     deepest_complete,
     fitting,
     most_counted,
     most_leaves,
+    most_reached,
 )
 from dpforest_duckdb.tree import LEAF
 
@@ -158,6 +161,27 @@ def test_no_more_is_counted_than_memory_bears(monkeypatch: pytest.MonkeyPatch) -
     widths = [len(children) for children, _ in trees[0].descents(public.cells)]
     assert max(widths[:-1]) <= 9 < widths[-1], "the last depth is not counted by attribute"
     assert most_counted(domain()) == MAX_COUNTS // (6 * 4 * 2)
+
+
+def test_no_more_is_split_at_random_than_memory_bears(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(levels, "most_reached", lambda public: 9)
+    trees, _, public = grown(find("private-rdt"), epsilon=1000 * NANO, trees=1)
+    widths = [len(children) for children, _ in trees[0].descents(public.cells)]
+    assert max(widths[:-1]) <= 9 < widths[-1], "at the last depth no node is split"
+    assert most_reached(domain()) == MAX_REACHED // (6 * 4)
+
+
+def test_nodes_of_the_last_depth_have_no_marks_for_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would be a hundred thousand nodes times all cells."""
+    calls, descend = [], Candidates.descend
+
+    def counted(*given: Any) -> Any:
+        calls.append(given)
+        return descend(*given)
+
+    monkeypatch.setattr(Candidates, "descend", counted)
+    trees, _, public = grown(find("private-rdt"), epsilon=1000 * NANO, trees=2)
+    assert len(calls) == max(tree.depth(public.cells) for tree in trees) - 1
 
 
 def test_no_forest_is_larger_than_a_model_file_may_be() -> None:
