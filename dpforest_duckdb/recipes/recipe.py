@@ -23,7 +23,7 @@ from dpforest_duckdb.request import Finish, Learner, Request, Stop
 from dpforest_duckdb.scoring.links import SHARES, SOFTMAX, Link
 from dpforest_duckdb.splits.candidates import SplitType
 from dpforest_duckdb.splits.choose import Chooser
-from dpforest_duckdb.splits.limits import MAX_LEAVES, deepest_complete, most_leaves
+from dpforest_duckdb.splits.limits import MAX_LEAVES, deepest_complete, most_leaves, most_roots
 from dpforest_duckdb.tree import Voting
 
 BOOTSTRAP = "A row drawn several times into a bootstrap sample changes its counts by more than one."
@@ -251,7 +251,7 @@ class Recipe:
                 f"that large: ask for --depth {limit + self.depth_of_root} at most, or for fewer "
                 "--trees."
             )
-        return Request(
+        request = Request(
             domain,
             epsilon,
             wanted,
@@ -261,6 +261,8 @@ class Recipe:
             max_splits=limit,
             disjoint=self.rows == "disjoint",
         )
+        self._refuse_uncountable(request)
+        return request
 
     def remarks(self, trees: int | None, depth: int | None) -> list[str]:
         """A sentence for each requested number that has no effect, or another one."""
@@ -310,6 +312,22 @@ class Recipe:
             )
         complete = self.stop is None and not self.ends_early
         return deepest if complete and deepest is not None and deepest < depth else 0
+
+    def _refuse_uncountable(self, request: Request) -> None:
+        """Raise `DpforestError` if the roots of all trees have too many counts for memory.
+
+        Nodes below them stay leaves then. A recipe that adapts may make fewer trees.
+        """
+        if self.adaptation.counts_rows or self.plan(request).query(Purpose.SPLIT) is None:
+            return
+        most, trees = most_roots(request.domain), max(each.trees for each in self.phases(request))
+        if trees > most:
+            fewer = f" ask for --trees {most} at most, or" if most else ""
+            raise DpforestError(
+                f"Recipe {self.name} counts the rows of {trees} roots by "
+                f"{sum(request.domain.cells)} cells and {len(request.domain.classes)} classes, "
+                f"which is too much:{fewer} leave out attributes with many categories or bins."
+            )
 
     def phases(self, request: Request) -> tuple[Request, ...]:
         """The request of each phase: its trees, and a budget in proportion to them."""

@@ -16,6 +16,7 @@ from dpforest_duckdb.splits.candidates import SplitType, by_cell
 MAX_LEAVES = 100_000  # of all trees together
 MAX_SHARES = 2**23  # leaves times classes: with more, its file could be too large to be read
 MAX_COUNTS = 2**25  # private counts of one depth: nodes times cells times classes
+MAX_ROOT_COUNTS = 2**26  # the same of all roots: they are counted whatever trees are, in 3 GB
 MAX_REACHED = 2**28  # nodes times cells of one depth, in bytes: several such arrays are needed
 
 
@@ -27,6 +28,11 @@ def most_leaves(domain: Domain) -> int:
 def most_counted(domain: Domain) -> int:
     """The number of nodes of one depth that can be counted by every attribute."""
     return MAX_COUNTS // (sum(domain.cells) * len(domain.classes))
+
+
+def most_roots(domain: Domain) -> int:
+    """The number of trees whose roots can be counted by every attribute."""
+    return MAX_ROOT_COUNTS // (sum(domain.cells) * len(domain.classes))
 
 
 def most_reached(domain: Domain) -> int:

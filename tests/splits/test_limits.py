@@ -138,6 +138,17 @@ def test_roots_that_cannot_be_split_are_refused_before_anything_is_read() -> Non
     assert find("dprfmaxtree").request(wide, NANO, trees=60).trees == 60
 
 
+def test_roots_that_cannot_be_counted_are_refused_before_anything_is_read() -> None:
+    wide = domain(cells=1000, attributes=40, classes=100)
+    with pytest.raises(DpforestError, match=r"50 roots by 40040 cells.*ask for trees 16 at most"):
+        find("dprfmaxtree").request(wide, NANO)
+    assert find("dprfmaxtree").request(wide, NANO, trees=16).trees == 16
+    many = domain(cells=1000, attributes=40, classes=2000)
+    with pytest.raises(DpforestError, match="too much: leave out attributes"):
+        find("dprfmaxtree").request(many, NANO, trees=1)
+    assert find("bojarski-forest").request(many, NANO).trees == 10, "it draws splits at random"
+
+
 @pytest.mark.parametrize("name", ["hou-forest", "private-rdt", "xin-dpgdf", "sulq-id3"])
 def test_nodes_past_the_limit_stay_leaves(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, _, public = grown(find(name), epsilon=1000 * NANO, trees=2)
