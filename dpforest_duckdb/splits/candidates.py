@@ -26,7 +26,8 @@ SplitType = Literal["multiway", "mixed", "binary"]
 class Refinement:
     """A group attribute of a column, and a finer attribute of the same column.
 
-    `by_group` is a level of the column's taxonomy, `finer` a lower level or the categories.
+    `by_group` is a level of the column's taxonomy, `finer` a lower level or the categories. A level
+    is split into one branch per group.
     `holds[group, cell]` says which cells of the finer attribute each group holds.
     """
 
@@ -163,8 +164,8 @@ class Candidates:
             goes = self._goes(split_attribute, chosen[parent[children]], branch[children])
             below[children, columns[split_attribute]] &= goes
             for pair in self.refinements:
-                if pair.by_group == split_attribute:
-                    below[children, columns[pair.finer]] &= goes @ pair.holds
+                if pair.by_group == split_attribute:  # a child holds the cells of its one group
+                    below[children, columns[pair.finer]] &= pair.holds[branch[children]]
         return below
 
 

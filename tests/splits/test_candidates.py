@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import tracemalloc
 
 import numpy as np
@@ -47,3 +48,20 @@ def test_memory_does_not_grow_with_the_square_of_the_categories() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 20 * 2**20
+
+
+def test_thousands_of_groups_take_little_time() -> None:
+    """A product of matrices would take time in proportion to groups squared times categories."""
+    groups, size = 1500, 2
+    values = tuple(f"v{number}" for number in range(groups * size))
+    held = [values[number::groups] for number in range(groups)]
+    taxonomy = tuple((f"g{number}", each) for number, each in enumerate(held))
+    column = Attribute("a", "categorical", values, taxonomy=taxonomy, nullable=False)
+    domain = Domain((column,), "y", ("no", "yes")).generalised()
+    splits = candidates(domain, "mixed")
+    every = np.ones((1, sum(domain.cells)), dtype=np.bool_)
+    started = time.process_time()
+    below = splits.descend(every, splits.of(1))
+    assert time.process_time() - started < 1
+    found = below[:groups, splits.slices[0]]
+    assert [np.flatnonzero(row).tolist() for row in found[[0, 7]]] == [[0, groups], [7, groups + 7]]
