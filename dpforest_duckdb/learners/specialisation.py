@@ -10,6 +10,7 @@ counts of the attributes' values are read once.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -31,7 +32,7 @@ from dpforest_duckdb.privacy.wording import Purpose
 from dpforest_duckdb.progress import Event, Phase
 from dpforest_duckdb.request import Grown, Learner, TrainingContext
 from dpforest_duckdb.splits.candidates import Candidates, candidates
-from dpforest_duckdb.splits.limits import most_leaves
+from dpforest_duckdb.splits.limits import most_leaves, most_reached
 from dpforest_duckdb.splits.utilities import Utility
 
 
@@ -73,8 +74,11 @@ class _Cut:
         beyond, offered = np.zeros((2, len(self.nodes)), dtype=np.bool_)
         allowed = splits.allowed(self.reachable)
         for a, cells in enumerate(splits.slices):
-            for reach in np.unique(self.reachable[:, cells], axis=0):
-                nodes = np.flatnonzero((self.reachable[:, cells] == reach).all(axis=1))
+            inside = defaultdict[bytes, list[int]](list)
+            for node, row in enumerate(self.reachable[:, cells]):
+                inside[row.tobytes()].append(node)
+            for held in sorted(inside):  # np.unique takes minutes for thousands of wide rows
+                reach, nodes = np.frombuffer(held, np.bool_), np.array(inside[held])
                 splitting = np.flatnonzero(allowed[nodes].any(axis=0) & (splits.attribute == a))
                 leaves = len(self.nodes) + len(nodes) * (splits.arity[splitting].max(initial=2) - 1)
                 if len(splitting) and leaves <= self.most:
@@ -196,7 +200,7 @@ def specialised(attribute: Utility, point: Utility | None) -> Learner:
         splits = candidates(request.domain, context.recipe.split_type)
         growth = Growth(request.domain.cells, request.trees, len(request.domain.classes))
         roots = np.ones((1, sum(request.domain.cells)), dtype=np.bool_)
-        most = most_leaves(request.domain) // request.trees
+        most = min(most_leaves(request.domain), most_reached(request.domain)) // request.trees
         cuts = [_Cut(splits, most, np.array([tree]), roots) for tree in range(request.trees)]
         tables = rows.count_classes(0, request.trees)
         for depth in range(request.depth):

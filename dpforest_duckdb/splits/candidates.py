@@ -97,11 +97,11 @@ class Candidates:
         """`[node, candidate]`: at least two branches are reachable, by `reachable[node, cell]`."""
         found = np.empty((len(reachable), len(self)), dtype=np.bool_)
         for attribute, columns in enumerate(self.slices):
-            listed, cells = self.of(attribute), reachable[:, columns].astype(np.int64)
+            listed, cells = self.of(attribute), reachable[:, columns]
             if (self.kind[listed] == MULTIWAY).all():
-                found[:, listed] = (cells.sum(axis=1) >= 2)[:, None]
+                found[:, listed] = (np.count_nonzero(cells, axis=1) >= 2)[:, None]
             else:
-                first, both = self._first_of_two(listed, cells)
+                first, both = self._first_of_two(listed, cells.astype(np.int64))
                 found[:, listed] = (first > 0) & (first < both)
         places = self.slices
         for pair in self.refinements:  # a taxonomy is split from its top

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -242,23 +243,34 @@ def test_a_model_says_how_many_tables_the_limit_left_out(
     assert ([len(tree.leaves) for tree in forest.trees], forest.limited) == ([1, 3, 3], 1)
 
 
+@pytest.mark.parametrize("limit", ["most_leaves", "most_reached"])
 @pytest.mark.parametrize("name", ["diffgen", "dt-diff"])
 def test_a_model_says_what_the_limit_kept_from_being_refined(
     con: duckdb.DuckDBPyConnection,
     fit: Callable[..., Forest],
     monkeypatch: pytest.MonkeyPatch,
     name: str,
+    limit: str,
 ) -> None:
     public = filled(con)
     forest = fit(con, "t", domain=public, recipe=name, epsilon=100)
     assert (len(forest.trees[0].leaves), forest.limited) == (27, 0)
-    monkeypatch.setattr(specialisation, "most_leaves", lambda _: 26)
+    monkeypatch.setattr(specialisation, limit, lambda _: 26)
     forest = fit(con, "t", domain=public, recipe=name, epsilon=100)
     assert (len(forest.trees[0].leaves), forest.limited) == (9, 9)
     wide = (replace(public.attributes[0], values=tuple("0123456789")), *public.attributes[1:])
-    monkeypatch.setattr(specialisation, "most_leaves", lambda _: 10)
+    monkeypatch.setattr(specialisation, limit, lambda _: 10)
     fitted = fit(con, "t", domain=replace(public, attributes=wide), recipe=name, depth=1)
     assert fitted.limited == 0, "its only leaf was split by another attribute"
+
+
+def test_thousands_of_parts_of_a_cut_are_found_in_little_time() -> None:
+    wide = domain(cells=2000, attributes=1)
+    marks = np.eye(sum(wide.cells), dtype=np.bool_)
+    cut = specialisation._Cut(candidates(wide, "mixed"), 10**5, np.arange(len(marks)), marks)
+    started = time.process_time()
+    assert cut.entries() == [], "parts of one cell are not refined"
+    assert time.process_time() - started < 1
 
 
 def test_train_says_what_is_cut_before_the_debit(tmp_path: Path) -> None:
