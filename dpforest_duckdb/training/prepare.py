@@ -244,9 +244,15 @@ def affordable_plans(recipe: Recipe, request: Request) -> list[Plan]:
         few = [min(q.by_depth) < max(least, q.measure.scaled(1, k)) for q in plan.queries]
         uncounted = counts_rows and plan.query(Purpose.ROWS) is None  # a share of 0 is no query
         if any(few) or uncounted:
+            helps = {
+                "fewer --trees": request.trees > 1 and not recipe.fixed_trees,
+                "less --depth": request.depth > 1 and not recipe.fixed_depth,
+                "fewer --rows-per-unit": k > 1,
+            }
+            remedies = " or ".join(remedy for remedy, does in helps.items() if does)
             raise DpforestError(
-                "--epsilon is too small to be shared by all the queries of this recipe: raise "
-                "it, or ask for fewer trees, less depth, or fewer rows per unit."
+                "--epsilon is too small to be shared by all the queries of this recipe: raise it"
+                + (f", or ask for {remedies}." if remedies else ".")
             )
         found.append(plan)
     return found
