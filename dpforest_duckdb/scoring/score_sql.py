@@ -163,14 +163,14 @@ def added_names(forest: ForestContent, prefix: str) -> list[str]:
 
 def share_names(forest: ForestContent, prefix: str) -> list[str]:
     """The column of each class: `p_<class>`, numbered where two differ by case alone."""
-    names: list[str] = []
+    names: dict[str, str] = {}  # by their lower case, in which most engines compare them
     for label in forest.domain.classes:
         name, number = f"{prefix}p_{label}", 1
-        while name.casefold() in {other.casefold() for other in names}:  # as most engines
+        while name.casefold() in names:
             number += 1
             name = f"{prefix}p_{label}_{number}"
-        names.append(name)
-    return names
+        names[name.casefold()] = name
+    return list(names.values())
 
 
 def check(sql: str, *, select: bool = True) -> str:
