@@ -202,7 +202,9 @@ def _days(found: list[Mapping[str, Any]]) -> str:
 
 
 def _verdict(found: Mapping[str, Any]) -> str:
-    return "REFUTED" if found["refuted"] else "holds" if found["private"] else "**not private**"
+    if found["refuted"]:
+        return "REFUTED"
+    return "not refuted" if found["private"] else "**not private**"
 
 
 def _plot(found: list[Mapping[str, Any]]) -> str:
