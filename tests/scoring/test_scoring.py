@@ -39,7 +39,7 @@ from dpforest_duckdb.scoring.dialects import Form, dialect
 from dpforest_duckdb.scoring.links import SHARES, SOFTMAX, Link
 from dpforest_duckdb.scoring.lookups import Lookups, fills_grid
 from dpforest_duckdb.scoring.publish import publish_sql
-from dpforest_duckdb.scoring.score_sql import score_sql, share_names
+from dpforest_duckdb.scoring.score_sql import fastest_form, score_sql, share_names
 from dpforest_duckdb.sql import Sql, comment, join
 from dpforest_duckdb.training.prepare import prepare
 from dpforest_duckdb.tree import EQUALS, LEAF, MULTIWAY, Tree, Voting
@@ -445,6 +445,22 @@ def test_a_tree_with_leaves_for_few_combinations_has_no_key_of_its_own() -> None
         assert fills_grid(deep, domain.cells)
         with mock.patch.object(lookups, "FILLED", 0.99):
             assert not fills_grid(deep, domain.cells)
+
+
+@pytest.mark.parametrize("labels", [("no", "yes"), ("no", "yes", "never")])
+def test_the_choice_of_a_form_counts_leaves_of_the_same_votes_once(labels: Sequence[str]) -> None:
+    """Nested CASE merges them: a large tree with two outcomes takes one comparison or two."""
+    sizes = {"x": 40, "y": 30}
+    attributes = [
+        Attribute(name, "categorical", list(map(str, range(n)))) for name, n in sizes.items()
+    ]
+    domain = Domain(attributes, "target", labels).bind(dict.fromkeys([*sizes, "target"], VARCHAR))
+    different = two_splits(domain, 0)
+    votes = different.votes.copy()
+    votes[different.leaves] = 1
+    votes[different.leaves[0]] = 2
+    assert fastest_form(forest_of(domain, different)) == "bit sets"
+    assert fastest_form(forest_of(domain, replace(different, votes=votes))) == "nested CASE"
 
 
 def test_a_comment_does_not_end_in_a_backslash() -> None:
