@@ -272,10 +272,10 @@ def votes_of_key(forest: ForestContent, trees: Sequence[int], group: Group) -> I
     """`votes[code, class]` by the joint code of a group, of trees that split by no other."""
     cells = forest.domain.cells
     grid = np.indices([cells[a] for a in group]).reshape(len(group), -1)
-    codes = np.zeros((grid.shape[1], len(cells)), dtype=np.int64)
-    codes[:, group] = grid.T
-    found = [forest.trees[tree] for tree in trees]
-    return combine(forest, [tree.votes[tree.find(codes)] for tree in found])
+    place = {attribute: number for number, attribute in enumerate(group)}
+    places = [place.get(attribute, -1) for attribute in range(len(cells))]
+    found = [forest.trees[tree].renumbered(places) for tree in trees]
+    return combine(forest, [tree.votes[tree.find(grid.T)] for tree in found])
 
 
 def leaves_left(tree: Tree, cells: Sequence[int]) -> Mask:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -39,6 +40,7 @@ from dpforest_duckdb.scoring.dialects import Form, dialect
 from dpforest_duckdb.scoring.links import SHARES, SOFTMAX, Link
 from dpforest_duckdb.scoring.lookups import Lookups, fills_grid
 from dpforest_duckdb.scoring.publish import publish_sql
+from dpforest_duckdb.scoring.quickscorer import votes_of_key
 from dpforest_duckdb.scoring.score_sql import fastest_form, score_sql, share_names
 from dpforest_duckdb.sql import Sql, comment, join
 from dpforest_duckdb.training.prepare import prepare
@@ -432,6 +434,19 @@ def test_large_trees_of_few_attributes_are_looked_up_by_keys_of_their_own(
         "((x * y) % 22)::VARCHAR AS z FROM range(42) AS a(x), range(32) AS b(y)"
     )
     assert_agree(con, forest, "t")
+
+
+def test_the_votes_of_a_key_take_no_memory_for_other_attributes() -> None:
+    values = list(map(str, range(100)))
+    attributes = [Attribute(f"a{n}", "categorical", values) for n in range(200)]
+    names = [*(attribute.name for attribute in attributes), "target"]
+    domain = Domain(attributes, "target", ["no", "yes"]).bind(dict.fromkeys(names, VARCHAR))
+    forest = forest_of(domain, two_splits(domain, 0, (3, 7)))
+    tracemalloc.start()
+    votes = votes_of_key(forest, [0], (3, 7))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 100 * votes.size, "bytes"
 
 
 def test_a_tree_with_leaves_for_few_combinations_has_no_key_of_its_own() -> None:
