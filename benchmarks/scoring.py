@@ -20,7 +20,7 @@ from unittest import mock
 
 import duckdb
 from contenders import TABLE, domain, make_rows
-from shared import markdown_table, replace_part, say
+from shared import around_part, markdown_table, replace_part, say
 
 from dpforest_duckdb import Forest, train
 from dpforest_duckdb.errors import number_of
@@ -127,6 +127,10 @@ def main() -> None:
     parser.add_argument("--markdown", type=Path, help="the page whose table is replaced")
     parser.add_argument("--recipe", help="only models of this recipe, to try things out")
     given = parser.parse_args()
+    if given.markdown:
+        if given.recipe:
+            parser.error("--markdown needs all models: leave --recipe out.")
+        around_part(given.markdown, FIRST, LAST)
     models = [model for model in MODELS if given.recipe in (None, model.recipe)]
     with tempfile.TemporaryDirectory(prefix="scoring-") as folder:
         rows = [measured(model, Path(folder)) for model in models]

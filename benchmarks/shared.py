@@ -222,13 +222,19 @@ def write_page(text: str, path: Path | None) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def replace_part(page: Path, text: str, first: str, last: str) -> None:
-    """Replace what is between two comments of a page. Ends the program if one is missing."""
+def around_part(page: Path, first: str, last: str) -> tuple[str, str]:
+    """A page up to one comment, and from another on. Ends the program if one is missing."""
     before, found, rest = page.read_text(encoding="utf-8").partition(first)
     _, ended, after = rest.partition(last)
     if not (found and ended):
         sys.exit(f"{page} has no place for the table: it lacks {first} or {last}.")
-    page.write_text(f"{before}{first}\n\n{text}\n\n{last}{after}", encoding="utf-8")
+    return before + first, last + after
+
+
+def replace_part(page: Path, text: str, first: str, last: str) -> None:
+    """Replace what is between two comments of a page. Ends the program if one is missing."""
+    before, after = around_part(page, first, last)
+    page.write_text(f"{before}\n\n{text}\n\n{after}", encoding="utf-8")
 
 
 def say(text: str) -> None:

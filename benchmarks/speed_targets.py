@@ -27,7 +27,7 @@ from pathlib import Path
 
 import duckdb
 from contenders import LABELS, TABLE, TARGET, Job, Outcome, column_type, make_rows, names
-from shared import ROOT, markdown_table, replace_part, say, table_files
+from shared import ROOT, around_part, markdown_table, replace_part, say, table_files
 from speed import DRAWING, exponent, run_apart
 
 from dpforest_duckdb.domain.file import domain_toml
@@ -341,6 +341,8 @@ def main() -> None:
     parser.add_argument("--before", default=BEFORE, help="commit to compare training with")
     parser.add_argument("--markdown", type=Path, help="the page whose table is replaced")
     given = parser.parse_args()
+    if given.markdown:
+        around_part(given.markdown, FIRST, LAST)
     load = Load()
     load.start()
     with tempfile.TemporaryDirectory(prefix="speed-targets-") as folder:

@@ -435,8 +435,11 @@ def _limit(a: Attribute, key: str, limit: object) -> Number | dt.date:
         return limit
     if isinstance(limit, numbers.Real | Decimal) and not isinstance(limit, bool):
         try:
+            if isinstance(limit, Decimal) and abs(limit) < 10**38:
+                whole = limit == limit.to_integral_value()
+                return int(limit) if whole else float(limit)
             return int(limit) if is_whole(limit) else float(limit)
-        except (OverflowError, ValueError):  # a number far too large, or NaN
+        except (ArithmeticError, ValueError):  # a number far too large, or NaN
             return math.nan
     raise UsageError(
         f'{key} of column "{a.name}" must be a number or a date, such as '

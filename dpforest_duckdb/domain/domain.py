@@ -221,8 +221,9 @@ class Domain:
             with refusals.gathered():
                 if attribute.of:
                     raise DpforestError(
-                        f'The domain sets of in "{attribute.name}", which is for the groups that '
-                        "training makes: give the column as name, and its groups as taxonomy."
+                        f'Attribute "{attribute.name}" has of="{attribute.of}", which is for the '
+                        "groups that training makes: give the column as name, and its groups as "
+                        "taxonomy."
                     )
                 named = self._found(attribute.name, found)
                 attributes.append(attribute.bound(columns[named], named))

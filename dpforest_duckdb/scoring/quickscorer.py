@@ -34,14 +34,13 @@ from dpforest_duckdb.scoring.content import ForestContent
 from dpforest_duckdb.scoring.layers import ConstantTable, Helper, Layer, Terms, combined
 from dpforest_duckdb.scoring.lookups import Group, Lookups
 from dpforest_duckdb.sql import Sql
-from dpforest_duckdb.tree import MULTIWAY, Tree, Voting, branch_of
+from dpforest_duckdb.tree import Tree, Voting, branch_of
 
 MAX_WORDS = 40_000  # over all cells: 800 KB of SQL; more take longer to read than to use
 
 # What a row takes, in nanoseconds on one core with DuckDB 2.0. All were measured by hand;
 # docs/speed-targets.md shows what they choose.
-SPLIT = 2.0  # a CASE of two branches
-ARM = 1.0  # a WHEN of a CASE of many branches: it sees only the rows that are left
+ARM = 1.0  # a WHEN of a CASE
 CHOICE = 0.7  # a CASE that chooses between the votes of leaves
 UNCACHED_CHOICE = 2.0  # the same if there are so many that a processor does not cache their results
 CACHED_CHOICES = 1000
@@ -63,10 +62,10 @@ def bit_sets_pay(forest: ForestContent, emitted: int) -> bool:
     lookups = Lookups.of(forest)
     keys = lookups.keys
     used = [forest.domain.attributes[a] for a in sorted({a for group in keys for a in group})]
-    cases = [_case_cost(tree, emitted, forest.domain.cells) for tree in forest.trees]
-    choices = sum(each for _, each in cases)
+    cases = [_arms_and_choices(tree, emitted, forest.domain.cells) for tree in forest.trees]
+    arms, choices = map(sum, zip(*cases, strict=True))
     choice = CHOICE if choices <= CACHED_CHOICES else UNCACHED_CHOICE
-    of_cases = sum(each for each, _ in cases) + choice * choices
+    of_cases = ARM * arms + choice * choices
     of_codes = sum(BIN * a.cells if a.kind == "numeric" else CATEGORY for a in used)
     of_keys = KEY * sum(map(len, keys))
     of_words = len(lookups.groups) * (GROUP + WORD * lookups.words)
@@ -75,24 +74,23 @@ def bit_sets_pay(forest: ForestContent, emitted: int) -> bool:
     return small and of_codes + of_keys + of_words + of_votes < of_cases
 
 
-def _case_cost(tree: Tree, emitted: int, cells: Sequence[int]) -> tuple[float, int]:
-    """The time of the CASE that finds a leaf, and the number of choices between votes of leaves.
+def _arms_and_choices(tree: Tree, emitted: int, cells: Sequence[int]) -> tuple[int, int]:
+    """The arms of the CASE that finds a leaf, and the number of choices between votes of leaves.
 
     Leaves of the same votes count once, as `tree_case` merges branches that are the same.
     """
     votes, of_leaf = np.unique(tree.votes[tree.leaves, :emitted], axis=0, return_inverse=True)
     outcome = len(votes) + np.arange(tree.nodes)  # of a node whose leaves differ: its own number
     outcome[tree.leaves] = of_leaf.reshape(-1)
-    cost = 0.0
+    arms = 0
     for children, above in reversed(tree.descents(cells)):
         found = np.unique(np.stack([above, outcome[children]]), axis=1)
         parents, first, branches = np.unique(found[0], return_index=True, return_counts=True)
         same = branches == 1
         outcome[parents[same]] = found[1, first[same]]
-        arm = np.where(tree.kind[parents] == MULTIWAY, ARM, SPLIT)
-        cost += float((arm * (branches - 1)).sum())
+        arms += int((branches - 1).sum())
     changes = int((votes[1:] != votes[:-1]).sum())  # `leaf_votes` compares where votes change
-    return cost, changes if emitted > 1 else 0
+    return arms, changes if emitted > 1 else 0
 
 
 def fast_layers(
