@@ -316,7 +316,8 @@ class Recipe:
     def _refuse_uncountable(self, request: Request) -> None:
         """Raise `DpforestError` if the roots of all trees have too many counts for memory.
 
-        Nodes below them stay leaves then. A recipe that adapts may make fewer trees.
+        Below the roots there is no need: nodes beyond the limit stay leaves. A recipe that counts
+        rows first is not refused, because it may make fewer trees than were requested.
         """
         if self.adaptation.counts_rows or self.plan(request).query(Purpose.SPLIT) is None:
             return
